@@ -1,0 +1,92 @@
+"""What the judging of one case may look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.graph import Graph
+    from pytest_evarness.core.registry import Registry
+    from pytest_evarness.core.trace import TraceEvent
+
+__all__ = ["Evidence", "RunFacts", "possible_types"]
+
+KERNEL_TYPES = frozenset(
+    {
+        "run_started",
+        "node_started",
+        "node_finished",
+        "run_paused",
+        "policy_violation",
+        "script_exhausted",
+        "engine_error",
+        "budget_breached",
+        "run_failed",
+        "run_finished",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """One run in numbers.
+
+    Attributes:
+        label: ``a`` or ``b``.
+        status: As in docs/kernel.md.
+        complete: True when the run reached an end of its own.
+        events: How many were emitted.
+        error: Why the run is ``unfinished``; None otherwise.
+    """
+
+    label: str
+    status: str
+    complete: bool
+    events: int
+    trace_digest: str
+    chain_digest: str
+    world_digest: str
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Run A, and what is known of run B.
+
+    Attributes:
+        events: Run A's, in order.
+        b: None when run B could not be made; ``error_b`` then says why.
+        events_b: Run B's, only where its digest differs from run A's.
+        output: The whole output of run A; None when it set none.
+        possible: Event types that the graph can emit; None when that is not known.
+    """
+
+    events: Sequence[TraceEvent]
+    a: RunFacts
+    b: RunFacts | None
+    events_b: Sequence[TraceEvent] | None = None
+    error_b: str | None = None
+    output: str | None = None
+    possible: frozenset[str] | None = None
+    leftovers: tuple[str, ...] = field(default=())
+
+
+def possible_types(graph: Graph, registry: Registry, named: Iterable[str]) -> frozenset[str] | None:
+    """Event types that runs of ``graph`` can emit, or None when a node type is not known here.
+
+    Args:
+        named: Types that the contracts of the case name: a node that runs the user's own code may
+            emit any ``custom.*`` type, so those among ``named`` are possible beside it.
+    """
+    possible: set[str] = set(KERNEL_TYPES)
+    nodes: Any = graph.nodes
+    for node in nodes.values():
+        kind = registry.node_types.find(node.type)
+        if kind is None:
+            return None
+        possible.update(kind.emits)
+        if "custom" in kind.traits:
+            possible.update(name for name in named if name.startswith("custom."))
+    return frozenset(possible)

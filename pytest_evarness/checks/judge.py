@@ -1,0 +1,309 @@
+"""One case judged: every item, the hard verdict, then the quality.
+
+The session and the offline verifier call the same function, so a bundle's findings can be made
+again from what it encloses.
+
+Source: docs/verdicts.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from pytest_evarness.checks.composite import Composite, weigh
+from pytest_evarness.checks.expectation import declared_status, judge_expectation
+from pytest_evarness.checks.reproduction import judge_reproduction
+from pytest_evarness.core.finding import Finding, Witness
+from pytest_evarness.core.outcome import Cause, Outcome, worst
+from pytest_evarness.core.plan import ALWAYS_THERE
+
+if TYPE_CHECKING:
+    from pytest_evarness.checks.evidence import Evidence
+    from pytest_evarness.contract.model import Contract
+    from pytest_evarness.core.json import Json
+    from pytest_evarness.core.plan import PlannedItem
+    from pytest_evarness.core.registry import Registry
+    from pytest_evarness.core.trace import Trace
+
+__all__ = ["VERDICTS", "Judge", "Judgement"]
+
+VERDICTS = {
+    Outcome.PASS: "valid",
+    Outcome.INDETERMINATE: "indeterminate",
+    Outcome.FAIL: "invalid",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """How a case came out.
+
+    Attributes:
+        findings: One for each item, in the items' order.
+        verdict: ``valid``, ``invalid`` or ``indeterminate``: the conjunction of the gates.
+        composite: None without a threshold.
+        primary: Id of the failed item that comes first in the trace; ties by declaration.
+        score_skipped: Where ``score`` has no say of its own: the gate that failed or is undecided.
+    """
+
+    findings: tuple[Finding, ...]
+    verdict: str
+    composite: Composite | None
+    primary: str | None
+    score_skipped: str | None
+
+
+class Judge:
+    """Judges cases; contracts are parsed once for all cases that share their definition."""
+
+    def __init__(self, registry: Registry, *, strict_vacuity: bool = False) -> None:
+        self.registry = registry
+        self.strict_vacuity = strict_vacuity
+        self._contracts: dict[int, tuple[object, Contract | str]] = {}
+        self._by_text: dict[str, Contract | str] = {}
+
+    def judge(
+        self, items: Sequence[PlannedItem], evidence: Evidence, *, threshold: Fraction | None
+    ) -> Judgement:
+        """Judge every item of a case on run A's evidence; run B serves ``reproduces`` alone."""
+        by_id: dict[str, Finding] = {}
+        pause_is_end = False
+        for item in items:
+            if item.kind == "expect":
+                pause_is_end = declared_status(item) == "paused"
+                by_id[item.id] = judge_expectation(item, evidence)
+            elif item.kind == "reproduces":
+                by_id[item.id] = judge_reproduction(item, evidence)
+        by_id.update(self._judge_contracts(items, evidence, pause_is_end=pause_is_end))
+        for item in items:
+            if item.kind != "score":
+                by_id[item.id] = self._settled(item, by_id[item.id])
+        self._note_all_vacuous(items, by_id)
+
+        gates = [by_id[item.id] for item in items if item.gate]
+        hard = worst(finding.outcome for finding in gates)
+        composite = None
+        skipped = None
+        if threshold is not None:
+            weighed = [
+                by_id[item.id]
+                for item in items
+                if item.kind != "score" and (item.weight > 0 and not item.informational)
+            ]
+            composite = weigh(weighed, threshold, hard)
+            skipped = next((gate.id for gate in gates if gate.outcome is hard), None)
+            skipped = None if hard is Outcome.PASS else skipped
+            for item in items:
+                if item.kind == "score":
+                    by_id[item.id] = _score(item, composite, hard, skipped)
+        return Judgement(
+            findings=tuple(by_id[item.id] for item in items),
+            verdict=VERDICTS[hard],
+            composite=composite,
+            primary=_primary(items, by_id, evidence),
+            score_skipped=skipped,
+        )
+
+    # -- contracts -------------------------------------------------------------------------
+
+    def _judge_contracts(
+        self, items: Sequence[PlannedItem], evidence: Evidence, *, pause_is_end: bool
+    ) -> dict[str, Finding]:
+        found: dict[str, Finding] = {}
+        wanted: list[tuple[PlannedItem, Contract]] = []
+        for item in items:
+            if item.kind not in ("contract", "trace"):
+                continue
+            if item.broken is not None:
+                found[item.id] = _undecided(item, item.broken)
+            elif item.applies is not None:
+                found[item.id] = _base(
+                    item, Outcome.PASS, f"does not apply: {item.applies}", vacuous=True
+                )
+            else:
+                contract = self._contract(item)
+                if isinstance(contract, str):
+                    found[item.id] = _undecided(item, contract)
+                else:
+                    wanted.append((item, contract))
+        if wanted:
+            from pytest_evarness.contract.evaluate import evaluate
+
+            trace = _trace(evidence, pause_is_end=pause_is_end)
+            results = evaluate(
+                [contract for _, contract in wanted],
+                trace,
+                self.registry,
+                possible_types=evidence.possible,
+            )
+            for (item, _), result in zip(wanted, results, strict=True):
+                found[item.id] = result.with_(
+                    id=item.id,
+                    kind=item.kind,
+                    version=item.version,
+                    gate=item.gate,
+                    weight=item.weight,
+                    severity=item.severity,
+                    label=item.label,
+                )
+        return found
+
+    def _contract(self, item: PlannedItem) -> Contract | str:
+        definition = item.definition
+        assert definition is not None, f"{item.id}: a contract item without a definition"
+        # Cases of one file share the definition object; keeping it beside the key keeps its id valid.
+        kept = self._contracts.get(id(definition))
+        if kept is not None and kept[0] is definition:
+            return kept[1]
+        contract = self._parsed(definition)
+        self._contracts[id(definition)] = (definition, contract)
+        return contract
+
+    def _parsed(self, definition: Mapping[str, Json]) -> Contract | str:
+        from pytest_evarness.contract.model import from_definition
+        from pytest_evarness.core import c1
+        from pytest_evarness.errors import InputError
+
+        text = c1.text(definition)
+        if text not in self._by_text:
+            try:
+                self._by_text[text] = from_definition(definition, self.registry)
+            except InputError as error:
+                self._by_text[text] = f"the contract cannot be read here: {error.problem}"
+        return self._by_text[text]
+
+    # -- vacuity, gates --------------------------------------------------------------------
+
+    def _settled(self, item: PlannedItem, finding: Finding) -> Finding:
+        """Apply what a vacuous pass counts as, and what a gate asks of a pass."""
+        if finding.outcome is Outcome.PASS and finding.vacuous:
+            policy = item.vacuous
+            if policy == "pass" and self.strict_vacuity:
+                policy = "indeterminate"
+            if policy == "fail":
+                return finding.with_(
+                    outcome=Outcome.FAIL,
+                    score=Fraction(0),
+                    reason=f"nothing was there to judge, and that counts as a fail: {finding.reason}",
+                )
+            if policy == "indeterminate":
+                return finding.with_(
+                    outcome=Outcome.INDETERMINATE,
+                    score=None,
+                    causes=(Cause.MISSING_EVIDENCE,),
+                    reason=f"nothing was there to judge: {finding.reason}",
+                )
+        if item.gate and finding.outcome is Outcome.PASS and finding.score != 1:
+            got = "none" if finding.score is None else f"{float(finding.score):g}"
+            return finding.with_(
+                outcome=Outcome.FAIL, reason=f"gate needs score 1.0, got {got}: {finding.reason}"
+            )
+        return finding
+
+    def _note_all_vacuous(self, items: Sequence[PlannedItem], by_id: dict[str, Finding]) -> None:
+        expect = next((item for item in items if item.kind == "expect"), None)
+        if expect is None or expect.written:
+            return
+        counted = [
+            by_id[item.id]
+            for item in items
+            if item.id not in ALWAYS_THERE and item.kind not in ("expect", "score")
+        ]
+        if any(not (one.vacuous and one.outcome is Outcome.PASS) for one in counted):
+            return
+        if by_id[expect.id].outcome is Outcome.PASS:
+            by_id[expect.id] = by_id[expect.id].with_(
+                outcome=Outcome.INDETERMINATE,
+                score=None,
+                causes=(Cause.MISSING_EVIDENCE,),
+                decisive_seq=None,
+                reason="every invariant of this case passed only because nothing was there to"
+                f" violate it ({', '.join(one.id for one in counted) or 'none'})",
+            )
+
+
+def _trace(evidence: Evidence, *, pause_is_end: bool) -> Trace:
+    from pytest_evarness.core.execution import trace_of
+
+    return trace_of(evidence.a.status, evidence.events, pause_is_end=pause_is_end)
+
+
+def _base(item: PlannedItem, outcome: Outcome, reason: str, **more: Any) -> Finding:
+    score = {Outcome.PASS: Fraction(1), Outcome.FAIL: Fraction(0)}.get(outcome)
+    return Finding(
+        id=item.id,
+        kind=item.kind,
+        outcome=outcome,
+        reason=reason,
+        version=item.version,
+        gate=item.gate,
+        weight=item.weight,
+        severity=item.severity,
+        score=score,
+        label=item.label,
+        **more,
+    )
+
+
+def _undecided(item: PlannedItem, reason: str) -> Finding:
+    return _base(item, Outcome.INDETERMINATE, reason, causes=(Cause.EVALUATOR_ERROR,))
+
+
+def _score(item: PlannedItem, composite: Composite, hard: Outcome, skipped: str | None) -> Finding:
+    threshold = f"{float(composite.threshold):g}"
+    if hard is Outcome.FAIL:
+        return _base(
+            item,
+            Outcome.FAIL,
+            f"skipped: invalid, the gate '{skipped}' failed, so the composite is 0",
+        )
+    if hard is Outcome.INDETERMINATE:
+        return _base(
+            item,
+            Outcome.INDETERMINATE,
+            f"skipped: undecided, the gate '{skipped}' is indeterminate (composite {composite})",
+            causes=(Cause.MISSING_EVIDENCE,),
+        )
+    outcome = composite.outcome
+    relation = {
+        Outcome.PASS: "reaches",
+        Outcome.FAIL: "is below",
+        Outcome.INDETERMINATE: "may or may not reach",
+    }[outcome]
+    finding = _base(
+        item,
+        outcome,
+        f"composite {composite} {relation} the threshold {threshold}",
+        causes=(Cause.MISSING_EVIDENCE,) if outcome is Outcome.INDETERMINATE else (),
+        witness=Witness(expected=f"composite >= {threshold}", observed=str(composite)),
+    )
+    low = composite.low
+    return finding.with_(score=low) if outcome is not Outcome.INDETERMINATE else finding
+
+
+def _primary(
+    items: Sequence[PlannedItem], by_id: Mapping[str, Finding], evidence: Evidence
+) -> str | None:
+    failed = [
+        (index, by_id[item.id])
+        for index, item in enumerate(items)
+        if by_id[item.id].outcome is Outcome.FAIL and item.kind != "score" and item.decides
+    ]
+    if not failed:
+        return None
+    if evidence.a.status == "failed":
+        # A crash explains whatever else went wrong: it is named first.
+        for _, finding in failed:
+            if finding.kind == "expect":
+                return finding.id
+    last = len(evidence.events)
+    failed.sort(
+        key=lambda pair: (
+            last if pair[1].decisive_seq is None else pair[1].decisive_seq,
+            pair[0],
+        )
+    )
+    return failed[0][1].id

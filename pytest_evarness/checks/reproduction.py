@@ -1,0 +1,156 @@
+"""The item ``reproduces``: did run B give the bytes of run A?
+
+Source: docs/kernel.md, "Reproduction".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from pytest_evarness.core.finding import Finding, Witness
+from pytest_evarness.core.json import shown
+from pytest_evarness.core.outcome import Cause, Outcome
+
+if TYPE_CHECKING:
+    from pytest_evarness.checks.evidence import Evidence
+    from pytest_evarness.core.plan import PlannedItem
+    from pytest_evarness.core.trace import TraceEvent
+
+__all__ = ["first_difference", "judge_reproduction"]
+
+MAX_DIFFERENCES = 10
+
+
+def judge_reproduction(item: PlannedItem, evidence: Evidence) -> Finding:
+    """Compare the digests of both runs; where they part, show the first difference field by field."""
+    a, b = evidence.a, evidence.b
+    if b is None:
+        return _finding(
+            item,
+            Outcome.INDETERMINATE,
+            f"run B could not be made: {evidence.error_b or 'no reason given'}",
+            causes=(Cause.EVALUATOR_ERROR,),
+        )
+    for facts in (a, b):
+        if facts.status == "unfinished":
+            return _finding(
+                item,
+                Outcome.INDETERMINATE,
+                f"run {facts.label.upper()} was stopped from outside:"
+                f" {facts.error or 'no end was reached'}",
+                causes=(Cause.EVALUATOR_ERROR,),
+            )
+    if (a.trace_digest, a.chain_digest, a.world_digest, a.status) == (
+        b.trace_digest,
+        b.chain_digest,
+        b.world_digest,
+        b.status,
+    ):
+        return _finding(
+            item,
+            Outcome.PASS,
+            f"both runs gave the same {a.events} events and the same world",
+        )
+    if a.trace_digest == b.trace_digest:
+        what = "world" if a.world_digest != b.world_digest else "status"
+        return _finding(
+            item,
+            Outcome.FAIL,
+            f"both runs gave the same events and another {what}",
+            expected=f"{what} {a.world_digest if what == 'world' else a.status}",
+            observed=f"{what} {b.world_digest if what == 'world' else b.status}",
+        )
+    if evidence.events_b is None:
+        return _finding(
+            item,
+            Outcome.FAIL,
+            "run B gave other events than run A (they are not enclosed)",
+            expected=a.trace_digest,
+            observed=b.trace_digest,
+        )
+    seq, differences = first_difference(evidence.events, evidence.events_b)
+    return _finding(
+        item,
+        Outcome.FAIL,
+        f"run B parts from run A at event {seq}: {differences[0]}",
+        seq=seq,
+        events=(seq,) if seq < len(evidence.events) else (),
+        expected=_line(evidence.events, seq),
+        observed=_line(evidence.events_b, seq),
+        notes=tuple(differences),
+    )
+
+
+def first_difference(
+    first: Sequence[TraceEvent], second: Sequence[TraceEvent]
+) -> tuple[int, list[str]]:
+    """Index of the first event at which two runs part, and how, at most ten lines."""
+    for index, (one, other) in enumerate(zip(first, second, strict=False)):
+        lines = []
+        for line in _differences("", one, other):
+            lines.append(line)
+            if len(lines) == MAX_DIFFERENCES:
+                break
+        if lines:
+            kind = one.get("type")
+            node = one.get("node_id")
+            place = f"{kind}" + (f" of {node}" if node else "")
+            return index, [f"{place}: {lines[0]}", *lines[1:]]
+    index = min(len(first), len(second))
+    if len(first) > len(second):
+        return index, [f"run B ends after {len(second)} events, run A has {len(first)}"]
+    return index, [f"run A ends after {len(first)} events, run B has {len(second)}"]
+
+
+def _differences(path: str, one: Any, other: Any) -> Iterator[str]:
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        for key in sorted({*one, *other}):
+            where = f"{path}.{key}" if path else str(key)
+            if key not in one:
+                yield f"{where}: only in run B ({shown(other[key])})"
+            elif key not in other:
+                yield f"{where}: only in run A ({shown(one[key])})"
+            else:
+                yield from _differences(where, one[key], other[key])
+    elif isinstance(one, list) and isinstance(other, list):
+        for index, (left, right) in enumerate(zip(one, other, strict=False)):
+            yield from _differences(f"{path}[{index}]", left, right)
+        if len(one) != len(other):
+            yield f"{path}: {len(one)} elements in run A, {len(other)} in run B"
+    elif type(one) is not type(other) or one != other:
+        yield f"{path}: {shown(one)} in run A, {shown(other)} in run B"
+
+
+def _line(events: Sequence[TraceEvent], index: int) -> str:
+    return shown(dict(events[index]), 600) if index < len(events) else "no event"
+
+
+def _finding(
+    item: PlannedItem,
+    outcome: Outcome,
+    reason: str,
+    *,
+    seq: int | None = None,
+    events: tuple[int, ...] = (),
+    causes: tuple[Cause, ...] = (),
+    expected: str | None = None,
+    observed: str | None = None,
+    notes: tuple[str, ...] = (),
+) -> Finding:
+    return Finding(
+        id=item.id,
+        kind=item.kind,
+        outcome=outcome,
+        reason=reason,
+        gate=item.gate,
+        weight=item.weight,
+        severity=item.severity,
+        score={Outcome.PASS: Fraction(1), Outcome.FAIL: Fraction(0)}.get(outcome),
+        causes=causes,
+        decisive_seq=seq,
+        witness=Witness(events=events, expected=expected, observed=observed, notes=notes),
+        label=item.label,
+        looked_at=("trace digest", "chain digest", "world digest", "status"),
+    )

@@ -1,0 +1,382 @@
+"""What a domain offers to the kernel and what the kernel offers to a domain's nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+if TYPE_CHECKING:
+    import random
+
+    from pytest_evarness.core.graph import Graph
+    from pytest_evarness.core.json import Json, JsonObject
+    from pytest_evarness.core.registry import Registry
+    from pytest_evarness.core.trace import TraceEvent
+    from pytest_evarness.errors import Fault
+
+__all__ = [
+    "CheckType",
+    "Clock",
+    "Context",
+    "DerivedInvariant",
+    "Domain",
+    "EnvironmentExhausted",
+    "EnvironmentKey",
+    "Exporter",
+    "Inspector",
+    "LintFinding",
+    "LintRule",
+    "Locations",
+    "NodeBlocked",
+    "NodeRun",
+    "NodeType",
+    "Overlay",
+    "Pattern",
+    "Predicate",
+    "RunPaused",
+]
+
+
+# -- what a node may raise ---------------------------------------------------------------------
+
+
+class NodeBlocked(Exception):  # noqa: N818 - a published name
+    """The harness refused to go on: the run ends ``blocked``."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class RunPaused(Exception):  # noqa: N818 - a published name
+    """A person's decision is needed: the run ends ``paused``."""
+
+    def __init__(self, prompt: str, preview: str = "") -> None:
+        super().__init__(prompt)
+        self.prompt = prompt
+        self.preview = preview
+
+
+class EnvironmentExhausted(Exception):  # noqa: N818 - a published name
+    """More calls were made than the scenario scripts: the run ends ``unscripted``, its trace open.
+
+    Args:
+        script: ``llm``, or the tool's id.
+        scripted: How many answers were scripted.
+        call: The number of the call that found none, from 1.
+    """
+
+    def __init__(self, script: str, scripted: int, call: int) -> None:
+        plural = "response" if scripted == 1 else "responses"
+        super().__init__(f"{scripted} {plural} scripted, call {call} made, script {script}")
+        self.script = script
+        self.scripted = scripted
+        self.call = call
+
+
+# -- what a node sees --------------------------------------------------------------------------
+
+
+class Clock(Protocol):
+    """Simulated time; it advances only by declared latencies."""
+
+    @property
+    def now_ms(self) -> int:
+        """Milliseconds of simulated time since the start of the run."""
+
+    def advance_ms(self, ms: int) -> None:
+        """Let ``ms`` >= 0 of simulated time pass."""
+
+    def iso(self) -> str:
+        """The simulated moment, ISO 8601 in UTC with a ``Z``."""
+
+
+class Context(Protocol):
+    """Everything a node may touch beside its inputs and its configuration."""
+
+    @property
+    def node_id(self) -> str:
+        """The node that runs."""
+
+    @property
+    def seed(self) -> int:
+        """The run's seed."""
+
+    @property
+    def random(self) -> random.Random:
+        """One generator for the run, seeded."""
+
+    @property
+    def clock(self) -> Clock:
+        """Simulated time."""
+
+    @property
+    def params(self) -> JsonObject:
+        """``environment.params``."""
+
+    @property
+    def environment(self) -> JsonObject:
+        """The whole environment of the case, normalised, with defaults filled in."""
+
+    @property
+    def overlays(self) -> JsonObject:
+        """Packaged configuration in force, by overlay name (``tools``)."""
+
+    @property
+    def policy_revision(self) -> str | None:
+        """``policy.revision`` of the scenario."""
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that runs."""
+
+    @property
+    def services(self) -> Mapping[str, Any]:
+        """Reachable services by name: host and port, or path. Empty in this version."""
+
+    @property
+    def run_totals(self) -> RunTotals:
+        """Counters that the terminal event reports."""
+
+    def emit(self, type: str, payload: JsonObject, *, node_id: str | None = ...) -> int:  # noqa: A002
+        """Emit an event and return its ``seq``.
+
+        Raises:
+            DeterminismError: A value that two JSON readers would disagree on, with its path.
+        """
+
+    def events(self) -> Sequence[TraceEvent]:
+        """Everything emitted so far, read-only copies."""
+
+    def state(self, domain: str) -> Any:
+        """What ``Domain.start`` of that domain returned for this run."""
+
+    def set_output(self, text: str) -> None:
+        """Set the run's output."""
+
+
+@dataclass(slots=True)
+class RunTotals:
+    """Counters a domain adds to while nodes run.
+
+    Attributes:
+        tokens: Approximate tokens of all model calls.
+        cost_usd: Micro-dollars are not needed here: a float that is only ever 0.0 in simulation.
+    """
+
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+
+NodeRun: TypeAlias = Callable[[Mapping[str, list[Any]], Any, Context], Mapping[str, Any]]
+"""``run(inputs, config, context) -> outputs``: inputs by port, several edges merged into one flat list."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeType:
+    """One kind of node.
+
+    Attributes:
+        inputs: Port name to the kind of value it takes.
+        outputs: Port name to the kind of value it gives; empty for a sink.
+        parse_config: Validated configuration and the faults found; the configuration is handed to ``run``.
+        config_schema: JSON Schema of the configuration.
+        run: Does the node's work.
+        is_loop: Counts towards ``budget.loops``.
+        traits: Free words that lint rules and inspectors read, such as ``gate`` or ``model``.
+        emits: Event types that the node may emit.
+    """
+
+    name: str
+    doc: str
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+    parse_config: Callable[[JsonObject], tuple[Any, list[Fault]]]
+    config_schema: JsonObject
+    run: NodeRun
+    emits: tuple[str, ...] = ()
+    is_loop: bool = False
+    traits: frozenset[str] = frozenset()
+
+
+# -- lint, inspection ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LintFinding:
+    """One remark about a graph.
+
+    Attributes:
+        level: ``error`` or ``warning``.
+        code: Stable name of the rule.
+        message: With the value met and the rule.
+        path: Where in the graph document, for the line number.
+        node: The node it is about, for ``subject.waive``.
+        waivable: A domain error that ``subject.waive`` may accept.
+    """
+
+    level: str
+    code: str
+    message: str
+    path: tuple[str | int, ...] = ()
+    node: str | None = None
+    fix: str | None = None
+    waivable: bool = False
+
+
+LintRule: TypeAlias = "Callable[[Graph, Registry, JsonObject], list[LintFinding]]"
+"""``rule(graph, registry, overlays)``; linear or near-linear in the graph."""
+
+Inspector: TypeAlias = "Callable[[Graph, JsonObject], list[str]]"
+"""``inspect(graph, environment)`` -> sentences that say why the graph cannot be deterministic."""
+
+Predicate: TypeAlias = "Callable[[TraceEvent], bool]"
+"""A pure function over one event, named by ``satisfies``."""
+
+
+# -- a domain -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentKey:
+    """A key of ``environment`` that a domain understands.
+
+    Attributes:
+        parse: Normalised JSON value, and the faults found, their paths relative to the value.
+        schema: JSON Schema of the value, for editors.
+    """
+
+    name: str
+    doc: str
+    parse: Callable[[Json], tuple[Json, list[Fault]]]
+    schema: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Locations:
+    """Where overlays may lie, lowest precedence first: home, root, named by a variable, beside.
+
+    Attributes:
+        root: The project's root directory.
+        home: ``~/.evarness``; None to look at no home.
+        beside: Folders of the scenario and of the graph, in this order.
+        variables: ``$EVARNESS_*`` of the session.
+    """
+
+    root: Path
+    home: Path | None
+    beside: tuple[Path, ...]
+    variables: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """One packaged YAML as it is in force for a case.
+
+    Attributes:
+        name: ``tools``, ...
+        value: The merged, validated JSON value.
+        sources: ``(label, sha256 hex)`` of each layer, lowest first; the label holds no absolute path.
+        faults: ``(label, fault)`` of every layer that cannot be used.
+    """
+
+    name: str
+    value: Json
+    sources: tuple[tuple[str, str], ...] = ()
+    faults: tuple[tuple[str, Fault], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedInvariant:
+    """An invariant that follows from the environment, such as an attack's ``expect``.
+
+    Attributes:
+        body: The ``assert`` of a contract.
+        path: Where in the environment it stands, for its line.
+    """
+
+    id: str
+    description: str
+    body: JsonObject
+    path: tuple[str | int, ...] = ()
+
+
+@runtime_checkable
+class Domain(Protocol):
+    """What the kernel asks a domain. Importing a domain does nothing; ``register`` registers."""
+
+    name: str
+
+    def environment_keys(self) -> Sequence[EnvironmentKey]:
+        """The keys of ``environment`` that this domain understands."""
+
+    def load_overlays(self, locations: Locations) -> Sequence[Overlay]:
+        """Packaged configuration with the layers above it."""
+
+    def check_case(
+        self, graph: Graph, environment: JsonObject, overlays: JsonObject
+    ) -> list[Fault]:
+        """Faults between graph and environment (a decision for a node that is no gate).
+
+        Paths are relative to the environment.
+        """
+
+    def start(self, context: Context) -> Any:
+        """Fresh state of one run; reached by nodes through ``context.state(name)``."""
+
+    def leftovers(self, state: Any) -> list[str]:
+        """Scripted answers that the run did not use, in words."""
+
+    def derive(self, graph: Graph, environment: JsonObject) -> Sequence[DerivedInvariant]:
+        """Invariants that the environment implies."""
+
+    def identities(
+        self, graph: Graph, environment: JsonObject, overlays: JsonObject
+    ) -> Mapping[str, frozenset[str]]:
+        """Known values at identity paths (``tool``, ``capability``, ``provider``, ...)."""
+
+    def aliases(self, overlays: JsonObject) -> Mapping[str, str]:
+        """Tool aliases to canonical ids."""
+
+    def enforcements(self, graph: Graph, environment: JsonObject) -> frozenset[str]:
+        """Which of the words of ``enforced_by`` are active in this graph."""
+
+    def coverage(self, graph: Graph, environment: JsonObject) -> Mapping[str, Sequence[str]]:
+        """What a run could exercise, by kind (``approval branches``, ``tools``)."""
+
+    def exercised(self, graph: Graph, events: Sequence[TraceEvent]) -> Mapping[str, frozenset[str]]:
+        """What a run did exercise, by the same kinds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A packaged harness.
+
+    Attributes:
+        folder: Holds ``graph.json``, ``fixtures/NAME.yaml``, ``contracts.yaml`` or
+            ``invariants.yaml``, ``lesson.md`` and ``scenario.yaml``.
+        default_fixture: Used by ``pattern:NAME`` without ``/FIXTURE``.
+    """
+
+    name: str
+    doc: str
+    folder: Path
+    default_fixture: str
+    fixtures: tuple[str, ...] = field(default_factory=tuple)
+
+
+class CheckType(Protocol):
+    """A type of ``invariants.<id>.check`` added by a plug-in; see docs once it is offered."""
+
+    name: str
+
+
+class Exporter(Protocol):
+    """A report format added by a plug-in: the statement of a bundle in, bytes out."""
+
+    name: str
+
+    def export(self, statement: JsonObject) -> bytes:
+        """Render the report."""

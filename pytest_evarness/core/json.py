@@ -1,0 +1,54 @@
+"""The JSON values that cross every boundary of this package, and how they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+__all__ = ["Json", "JsonObject", "kind_of", "shown"]
+
+Json: TypeAlias = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
+JsonObject: TypeAlias = Mapping[str, Json]
+
+
+def kind_of(value: object) -> str:
+    """Name the JSON type of ``value`` the way messages name it: ``text``, ``integer``, ..."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    if isinstance(value, float):
+        return "number"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, Mapping):
+        return "mapping"
+    if isinstance(value, Sequence):
+        return "list"
+    return type(value).__name__
+
+
+def shown(value: object, limit: int = 120) -> str:
+    """Render ``value`` on one line for a message, invisible characters as escapes, cut at ``limit``."""
+    import json
+
+    if isinstance(value, str):
+        text = '"' + "".join(_visible(char) for char in value[: limit + 1]) + '"'
+    else:
+        try:
+            text = json.dumps(value, ensure_ascii=True, sort_keys=True, allow_nan=True)
+        except (TypeError, ValueError):
+            text = f"a {kind_of(value)}"
+    return text if len(text) <= limit + 2 else text[:limit] + "…"
+
+
+def _visible(char: str) -> str:
+    if char.isprintable() and char not in ('"', "\\"):
+        return char
+    escaped = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(char)
+    if escaped is not None:
+        return escaped
+    code = ord(char)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
