@@ -154,7 +154,7 @@ class Judge:
     def _contract(self, item: PlannedItem) -> Contract | str:
         definition = item.definition
         assert definition is not None, f"{item.id}: a contract item without a definition"
-        # Cases of one file share the definition object; keeping it beside the key keeps its id valid.
+        # Cases of one file share the definition; keeping it beside the key keeps its id valid.
         kept = self._contracts.get(id(definition))
         if kept is not None and kept[0] is definition:
             return kept[1]
@@ -187,7 +187,7 @@ class Judge:
                 return finding.with_(
                     outcome=Outcome.FAIL,
                     score=Fraction(0),
-                    reason=f"nothing was there to judge, and that counts as a fail: {finding.reason}",
+                    reason=f"nothing was there to judge, which counts as a fail: {finding.reason}",
                 )
             if policy == "indeterminate":
                 return finding.with_(

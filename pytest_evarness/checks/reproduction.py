@@ -24,7 +24,7 @@ MAX_DIFFERENCES = 10
 
 
 def judge_reproduction(item: PlannedItem, evidence: Evidence) -> Finding:
-    """Compare the digests of both runs; where they part, show the first difference field by field."""
+    """Compare the digests of both runs; where they part, show the first difference."""
     a, b = evidence.a, evidence.b
     if b is None:
         return _finding(

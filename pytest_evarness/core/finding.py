@@ -76,7 +76,7 @@ class Finding:
     Attributes:
         id: The invariant's id.
         version: A contract's version, else None.
-        kind: A check type, ``contract``, ``trace``, ``expect``, ``reproduces``, ``score``, ``load``, ...
+        kind: A check type, ``contract``, ``trace``, ``expect``, ``reproduces``, ``score``, ...
         gate: True when it belongs to the hard verdict.
         weight: Its weight in the composite, exact.
         score: In [0, 1], exact; None when indeterminate.
@@ -158,7 +158,7 @@ class Finding:
 
 
 def fraction_text(value: Fraction) -> str:
-    """Write an exact number as ``3``, ``0.85`` or ``13/15``: a decimal where it ends, else a fraction."""
+    """Write an exact number as ``3``, ``0.85`` or ``13/15``: decimal if it ends, else fraction."""
     denominator = value.denominator
     twos = fives = 0
     while denominator % 2 == 0:

@@ -171,7 +171,7 @@ class RunTotals:
 
 
 NodeRun: TypeAlias = Callable[[Mapping[str, list[Any]], Any, Context], Mapping[str, Any]]
-"""``run(inputs, config, context) -> outputs``: inputs by port, several edges merged into one flat list."""
+"""``run(inputs, config, context) -> outputs``: inputs by port, several edges in one flat list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class NodeType:
     Attributes:
         inputs: Port name to the kind of value it takes.
         outputs: Port name to the kind of value it gives; empty for a sink.
-        parse_config: Validated configuration and the faults found; the configuration is handed to ``run``.
+        parse_config: Validated configuration, handed to ``run``, and the faults found.
         config_schema: JSON Schema of the configuration.
         run: Does the node's work.
         is_loop: Counts towards ``budget.loops``.
@@ -278,7 +278,7 @@ class Overlay:
     Attributes:
         name: ``tools``, ...
         value: The merged, validated JSON value.
-        sources: ``(label, sha256 hex)`` of each layer, lowest first; the label holds no absolute path.
+        sources: ``(label, sha256 hex)`` of each layer, lowest first; no absolute path in it.
         faults: ``(label, fault)`` of every layer that cannot be used.
     """
 

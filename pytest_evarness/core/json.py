@@ -31,7 +31,7 @@ def kind_of(value: object) -> str:
 
 
 def shown(value: object, limit: int = 120) -> str:
-    """Render ``value`` on one line for a message, invisible characters as escapes, cut at ``limit``."""
+    """Render ``value`` on one line, invisible characters escaped, cut at ``limit``."""
     import json
 
     if isinstance(value, str):

@@ -29,8 +29,8 @@ class PlannedItem:
         decides: Fails the session by itself: a gate, or any item of a case without a threshold
             that is not informational.
         weight: In the composite; 0 for what is not in it.
-        definition: All that is needed to judge it: for ``contract`` and ``trace`` the sealed contract
-            (``{id, version, assert, ...}``), for ``expect`` the expectation, else ``{}``.
+        definition: All that is needed to judge it: for ``contract`` and ``trace`` the sealed
+            contract (``{id, version, assert, ...}``), for ``expect`` the expectation, else ``{}``.
         vacuous: What a vacuous pass counts as: ``pass``, ``fail`` or ``indeterminate``.
         applies: None when it applies, else the sentence that says why it does not.
         broken: None, or why it cannot judge (its corpus fails): it is then ``evaluator_error``.

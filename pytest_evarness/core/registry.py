@@ -100,7 +100,7 @@ class Registry:
     """All tables of one session, handed to every plug-in's ``register(registry)``.
 
     Attributes:
-        broken: ``(plug-in, error)`` of each plug-in that could not be loaded; it breaks nothing else.
+        broken: ``(plug-in, error)`` of each one that could not be loaded; it breaks nothing else.
         sources: Names of the plug-ins that were loaded, in order.
     """
 
@@ -131,10 +131,10 @@ class Registry:
 
 
 def load_registry(hooks: Iterable[tuple[str, Callable[[Registry], object]]] = ()) -> Registry:
-    """Build a registry from the kernel, the installed entry points (sorted by name), then ``hooks``.
+    """Build a registry from the kernel, the entry points (sorted by name), then ``hooks``.
 
     Args:
-        hooks: Further ``(name, register)`` pairs, such as a conftest's ``pytest_evarness_register``.
+        hooks: Further ``(name, register)``, such as a conftest's ``pytest_evarness_register``.
     """
     from importlib.metadata import entry_points
 

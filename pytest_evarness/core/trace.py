@@ -31,7 +31,7 @@ class Trace:
         gaps: Inclusive ``seq`` ranges that a recorder declares lost.
         open_cause: Why an open trace is open.
         faults: Ways in which the trace itself is malformed, in words (duplicate or decreasing
-            ``seq``, an event after the end). Any of them makes undecided outcomes ``malformed_evidence``.
+            ``seq``, an event after the end). What stays undecided is then ``malformed_evidence``.
         run_id: The header's name for the run, if any.
         origin: The header as it was read; empty for a run made here.
         coverage_assumed: True when no source said what it records and full coverage is assumed.
