@@ -1,0 +1,253 @@
+"""What a bundle does not prove, as a function of what the rest of it says.
+
+Producer and verifier call the same function, so the list cannot be shortened by hand.
+
+Source: docs/bundle.md, "What is not proven".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pytest_evarness.bundle.summary import declares_pause, definition_texts
+from pytest_evarness.core.plan import ALWAYS_THERE
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.graph import Graph
+    from pytest_evarness.core.registry import Registry
+
+__all__ = ["STANDING_LIMITS", "UNSIGNED", "not_proven"]
+
+STANDING_LIMITS = (
+    "only the declared invariants were judged: anything that none of them states may be wrong",
+    "only these scenarios were run: another input, decision or fault may end otherwise",
+    "model, tools and world are simulated: how a real model or a real service behaves is not shown",
+    "the producer's honesty: a key shows who signed, not that what was run is what is deployed",
+)
+"""Limits of every bundle, whatever the session did."""
+
+UNSIGNED = "unsigned: nobody vouches for this bundle"
+
+MAX_NAMES = 50
+"""Names listed in one sentence; the number of all of them is always said."""
+
+
+def not_proven(
+    predicate: Mapping[str, Any], registry: Registry | None, *, signed: bool
+) -> list[str]:
+    """Every limit of this bundle; never empty.
+
+    Args:
+        predicate: The statement's predicate; ``not_proven`` itself is not read.
+        registry: Node types and domains, for what no case exercised; None leaves that out.
+        signed: Whether the envelope carries a signature.
+    """
+    vacuous_everywhere = _vacuous_everywhere(predicate)
+    sentences = [text for _, text in vacuous_everywhere]
+    sentences.extend(STANDING_LIMITS)
+    sentences.extend(_of_the_plan(predicate))
+    sentences.extend(_of_the_findings(predicate, {name for name, _ in vacuous_everywhere}))
+    sentences.extend(_of_the_contracts(predicate))
+    if registry is not None:
+        sentences.extend(not_exercised(predicate, registry))
+    sentences.extend(_of_the_session(predicate))
+    if not signed:
+        sentences.append(UNSIGNED)
+    return sentences
+
+
+def _judged(
+    predicate: Mapping[str, Any],
+) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any], list[tuple[Any, Any]]]]:
+    """Plan entry, case, and ``(item, finding)`` pairs of each case that ran."""
+    case_by_nodeid = {case["nodeid"]: case for case in predicate["cases"]}
+    for planned in predicate["seal"]["plan"]:
+        case = case_by_nodeid.get(planned["nodeid"])
+        if case is not None:
+            pairs = [
+                pair
+                for replica in case["replicas"]
+                for pair in zip(planned["items"], replica["findings"], strict=True)
+            ]
+            yield planned, case, pairs
+
+
+def _vacuous_everywhere(predicate: Mapping[str, Any]) -> list[tuple[str, str]]:
+    applied: dict[str, int] = {}
+    vacuous: dict[str, int] = {}
+    for _, _, pairs in _judged(predicate):
+        for item, finding in pairs:
+            if item["kind"] in ("expect", "score") or item["id"] in ALWAYS_THERE:
+                continue
+            name = item["id"]
+            applied.setdefault(name, 0)
+            vacuous.setdefault(name, 0)
+            if item["applies"] is None:
+                applied[name] += 1
+                vacuous[name] += bool(finding["vacuous"])
+    found = []
+    for name in sorted(applied):
+        if applied[name] == 0:
+            found.append((name, f"'{name}' applied in no case of this session"))
+        elif vacuous[name] == applied[name]:
+            cases = "the one case" if applied[name] == 1 else f"all {applied[name]} cases"
+            found.append(
+                (name, f"'{name}' was vacuous in {cases} in which it applied: nothing tested it")
+            )
+    return found
+
+
+def _of_the_plan(predicate: Mapping[str, Any]) -> Iterator[str]:
+    seal = predicate["seal"]
+    judged = {case["nodeid"] for case in predicate["cases"]}
+    for planned in seal["plan"]:
+        why_by_item = {item["id"]: item["why"] for item in planned["items"] if not item["selected"]}
+        if why_by_item:
+            reasons = ", ".join(sorted({str(why) for why in why_by_item.values()}))
+            all_of_it = len(why_by_item) == len(planned["items"])
+            what = "every item" if all_of_it else _names(sorted(why_by_item))
+            yield f"{planned['nodeid']}: deselected ({reasons}): {what}"
+    for planned in seal["plan"]:
+        if planned["nodeid"] not in judged:
+            yield f"{planned['nodeid']}: was planned and did not run to a judgement"
+    for row in seal["broken"]:
+        yield f"{row['file']}: did not load, so nothing in it was judged"
+
+
+def _of_the_findings(predicate: Mapping[str, Any], everywhere: set[str]) -> Iterator[str]:
+    for planned, _, pairs in _judged(predicate):
+        for item, finding in pairs:
+            if finding["outcome"] == "indeterminate":
+                causes = ", ".join(finding["causes"]) or "no cause"
+                yield f"{planned['nodeid']}::{item['id']} is indeterminate ({causes})"
+    for planned, _, pairs in _judged(predicate):
+        vacuous = [
+            item["id"]
+            for item, finding in pairs
+            if finding["vacuous"] and item["id"] not in everywhere
+        ]
+        if vacuous:
+            yield f"{planned['nodeid']}: passed only because nothing was there: {_names(vacuous)}"
+    texts = definition_texts(predicate["seal"])
+    for planned, case, _ in _judged(predicate):
+        paused = any(replica["status"] == "paused" for replica in case["replicas"])
+        if paused and declares_pause(planned, texts):
+            yield f"what follows the pause of {planned['nodeid']}"
+    for planned, case, _ in _judged(predicate):
+        for replica in case["replicas"]:
+            if replica["leftovers"]:
+                yield (
+                    f"{planned['nodeid']}: scripted and never used: {_names(replica['leftovers'])}"
+                )
+    for planned in predicate["seal"]["plan"]:
+        for waived in planned["waived"]:
+            yield f"{planned['nodeid']}: a lint error is waived: {waived}"
+        if planned["mode"] == "diagnostic":
+            yield f"{planned['nodeid']}: is diagnostic, an observation after a failure"
+
+
+def _of_the_contracts(predicate: Mapping[str, Any]) -> Iterator[str]:
+    seal = predicate["seal"]
+    untested = sorted({_versioned(row) for row in seal["contracts"] if row["untested"]})
+    if untested:
+        yield f"contracts without a corpus of their own (untested): {_names(untested)}"
+    definitions: dict[str, set[str]] = {}
+    for row in seal["contracts"]:
+        definitions.setdefault(_versioned(row), set()).add(row["definition"])
+    for name in sorted(name for name, digests in definitions.items() if len(digests) > 1):
+        yield f"{name} has {len(definitions[name])} definitions in this session"
+    for name in sorted({_versioned(row) for row in seal["redefined"]}):
+        yield f"{name} has another definition than in the bundle before"
+
+
+def _versioned(row: Mapping[str, Any]) -> str:
+    return f"{row['id']}@{row['version']}" if row["version"] is not None else str(row["id"])
+
+
+def not_exercised(predicate: Mapping[str, Any], registry: Registry) -> list[str]:
+    """Declared parts of each graph that no case of it exercised."""
+    from pytest_evarness.core.graph import parse_graph
+
+    text_by_digest = {row["digest"]: row["text"] for row in predicate["texts"]}
+    cases_by_graph: dict[str, list[Mapping[str, Any]]] = {}
+    for case in predicate["cases"]:
+        cases_by_graph.setdefault(case["inputs"]["graph"], []).append(case)
+    sentences = []
+    for digest in sorted(cases_by_graph):
+        cases = cases_by_graph[digest]
+        graph, _ = parse_graph(json.loads(text_by_digest[digest]), registry)
+        if graph is None:
+            sentences.append(f"graph {digest[7:19]}: what was not exercised cannot be told here")
+            continue
+        if any(replica["events"] is None for case in cases for replica in case["replicas"]):
+            # Without events nobody can tell, neither here nor there.
+            continue
+        sentences.extend(_not_exercised_of(graph, cases, registry))
+    return sentences
+
+
+def _not_exercised_of(
+    graph: Graph, cases: Sequence[Mapping[str, Any]], registry: Registry
+) -> Iterator[str]:
+    declared: dict[str, set[str]] = {
+        "nodes": set(graph.nodes),
+        "edges": {f"{edge.source} -> {edge.target}" for edge in graph.edges},
+    }
+    exercised: dict[str, set[str]] = {"nodes": set(), "edges": set()}
+    domains = [domain for _, domain in registry.domains.items()]
+    environments: dict[str, Any] = {}
+    for case in cases:
+        compiled = case["inputs"]["compiled"]
+        if compiled not in environments:
+            environments[compiled] = json.loads(compiled)["environment"]
+        for domain in domains:
+            for kind, names in domain.coverage(graph, environments[compiled]).items():
+                declared.setdefault(kind, set()).update(names)
+    for case in cases:
+        for replica in case["replicas"]:
+            events = [json.loads(text) for text in replica["events"]]
+            started = {e["node_id"] for e in events if e["type"] == "node_started"}
+            finished = {e["node_id"] for e in events if e["type"] == "node_finished"}
+            exercised["nodes"] |= finished
+            exercised["edges"] |= {
+                f"{edge.source} -> {edge.target}"
+                for edge in graph.edges
+                if edge.source in finished and edge.target in started
+            }
+            for domain in domains:
+                for kind, met in domain.exercised(graph, events).items():
+                    exercised.setdefault(kind, set()).update(met)
+    for kind in sorted(declared):
+        missed = sorted(declared[kind] - exercised.get(kind, set()))
+        if missed:
+            yield f"{kind} of graph '{graph.id}' that no case exercised: {_names(missed)}"
+
+
+def _of_the_session(predicate: Mapping[str, Any]) -> Iterator[str]:
+    seal = predicate["seal"]
+    unpinned = sorted(
+        f"{row['name']} ({row['label']})"
+        for row in seal["overlays"]
+        if row["label"].startswith(("home", "~", "variable", "$"))
+    )
+    if unpinned:
+        yield f"overlays from outside the project, pinned by digest alone: {_names(unpinned)}"
+    git = seal["git"]
+    if git is None:
+        yield "no commit is named: the session did not run in a git working tree"
+    elif git["clean"] is None:
+        yield "whether the working tree was clean is not known"
+    elif not git["clean"]:
+        yield "the working tree was not clean: the commit does not hold all that was run"
+    if seal["settings"]["rerun"] == "inline":
+        yield "both runs were made in one process (inline rerun): perturbation was not tried"
+    if seal["settings"]["events"] == "digest":
+        yield "events are not enclosed: no finding can be recomputed from this bundle"
+
+
+def _names(names: Sequence[str]) -> str:
+    if len(names) <= MAX_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[:MAX_NAMES])} and {len(names) - MAX_NAMES} more"
