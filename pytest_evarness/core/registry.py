@@ -89,6 +89,11 @@ class Table(Generic[T]):
         for name in self.names():
             yield name, self._parts[name]
 
+    def values(self) -> Iterator[T]:
+        """The parts, sorted by name."""
+        for _, part in self.items():
+            yield part
+
     def __contains__(self, name: object) -> bool:
         return name in self._parts
 
