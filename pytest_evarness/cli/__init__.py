@@ -1,1 +1,106 @@
-"""Placeholder."""
+"""``pytest-evarness``, the offline door: one module for each command, each of them thin."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS = (
+    "init",
+    "lint",
+    "run",
+    "prove",
+    "verify",
+    "keygen",
+    "explain",
+    "render",
+    "check",
+    "digest",
+    "schema",
+    "patterns",
+)
+"""In the order in which ``--help`` lists them; each is a module of this package."""
+
+LATER = ("diff", "retro", "slice", "mutate", "contracts", "compare")
+ALIASES = {"validate": "lint", "export": "render"}
+
+BUG = 70
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code.
+
+    Exit codes: 0 holds or genuine, 1 fails, 2 wrong use or input, 3 indeterminate or pending,
+    4 unknown origin, 70 our own bug.
+    """
+    from pytest_evarness.errors import EvarnessError
+
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(words)
+    except EvarnessError as error:
+        print(f"pytest-evarness: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # The reader went away; what it did not read it did not want.
+        sys.stderr.close()
+        return 1
+    except Exception:  # noqa: BLE001 - a crash must not read as "violated", which exits 1
+        import traceback
+
+        traceback.print_exc()
+        print("pytest-evarness: this is a bug of ours; please report it", file=sys.stderr)
+        return BUG
+
+
+def _dispatch(words: list[str]) -> int:
+    from pytest_evarness import __version__
+
+    parser = _Parser(
+        prog="pytest-evarness",
+        description="Run agent harness scenarios, and verify proof bundles offline.",
+    )
+    parser.add_argument("--version", action="version", version=f"pytest-evarness {__version__}")
+    named = words[0] if words else None
+    if named in LATER:
+        print(f"pytest-evarness: the command '{named}' is not in this version", file=sys.stderr)
+        return 2
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    wanted = ALIASES.get(named or "", named)
+    # Only the named command is imported: help alone needs them all.
+    for name in COMMANDS:
+        if wanted in COMMANDS and name != wanted:
+            continue
+        module = _module(name)
+        aliases = [alias for alias, target in ALIASES.items() if target == name]
+        sub = subparsers.add_parser(name, help=module.HELP, aliases=aliases)
+        module.add_arguments(sub)
+        sub.set_defaults(run=module.main)
+    try:
+        args = parser.parse_args(words)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 2
+    code: int = args.run(args)
+    return code
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(f"pytest_evarness.cli.{name}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

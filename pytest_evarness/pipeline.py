@@ -1,0 +1,541 @@
+"""Scenario to runs to evidence to verdict to bundle: the whole tool, readable from top to bottom.
+
+    load -> seal -> run A, run B -> judge -> record -> bundle
+
+Both doors, pytest and the command line, go through here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_evarness.checks.evidence import Evidence, RunFacts, possible_types
+from pytest_evarness.checks.judge import Judge, Judgement
+from pytest_evarness.core.registry import Registry, load_registry
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pytest_evarness.bundle.key import ChosenKey
+    from pytest_evarness.bundle.seal import PlannedCase
+    from pytest_evarness.bundle.statement import CaseRecord
+    from pytest_evarness.bundle.store import Store
+    from pytest_evarness.contract.library import Library
+    from pytest_evarness.core.event import Event
+    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.mirror import Mirror
+    from pytest_evarness.core.runlog import RunLog
+    from pytest_evarness.scenario.case import Case
+
+__all__ = [
+    "CaseResult",
+    "Engine",
+    "Publisher",
+    "RegisterHook",
+    "Settings",
+    "Written",
+    "case_record",
+    "planned_case",
+    "prove",
+    "read_seal_digest",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterHook:
+    """A project's ``pytest_evarness_register``.
+
+    Attributes:
+        module: Its module's name, by which the mirror loads it again.
+        file: Its module's file, absolute; it never reaches a digest or a bundle.
+    """
+
+    module: str
+    file: str
+    function: Callable[[Registry], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a session is told from outside.
+
+    Attributes:
+        root: The project's root directory; nothing outside it is read.
+        contract_folders: Of the project's libraries.
+        home: ``~/.evarness``; None to look at no home.
+        variables: ``$EVARNESS_*``.
+        mode: Overrides every scenario's mode where given.
+        approvals: ``CASE:NODE=approve|reject``, as written.
+        rerun: ``mirror`` or ``inline``.
+    """
+
+    root: Path
+    contract_folders: tuple[Path, ...] = ()
+    home: Path | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    mode: str | None = None
+    approvals: tuple[str, ...] = ()
+    strict_vacuity: bool = False
+    rerun: str = "mirror"
+    hooks: tuple[RegisterHook, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """Both runs of a case and what was concluded from them."""
+
+    case: Case
+    run_a: Run
+    run_b: Run | None
+    error_b: str | None
+    evidence: Evidence
+    judgement: Judgement
+
+
+class Engine(AbstractContextManager["Engine"]):
+    """Loads scenarios, runs cases twice and judges them; one for each process of a session."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._mirror: Mirror | None = None
+
+    @cached_property
+    def registry(self) -> Registry:
+        """Kernel, installed plug-ins and the project's own hooks."""
+        return load_registry((hook.module, hook.function) for hook in self.settings.hooks)
+
+    @cached_property
+    def library(self) -> Library:
+        """Every contract that scenarios may name."""
+        from pytest_evarness.contract.library import load_library
+        from pytest_evarness.core.interfaces import Locations
+
+        settings = self.settings
+        return load_library(
+            Locations(
+                root=settings.root, home=settings.home, beside=(), variables=settings.variables
+            ),
+            settings.contract_folders,
+            self.registry,
+        )
+
+    @cached_property
+    def judge(self) -> Judge:
+        """Keeps parsed contracts between cases."""
+        return Judge(self.registry, strict_vacuity=self.settings.strict_vacuity)
+
+    def load(self, path: Path) -> list[Case]:
+        """Load and compile a scenario file; nothing runs.
+
+        Raises:
+            InputError: With every mistake of the file.
+        """
+        from pytest_evarness.scenario.load import load_scenario
+
+        return load_scenario(path, context=self._load_context())
+
+    def compile(self, value: Mapping[str, Any], beside: Path) -> list[Case]:
+        """Compile a scenario that was written in Python, as if it lay in the folder ``beside``.
+
+        Raises:
+            InputError: With every mistake.
+        """
+        from pytest_evarness.scenario.load import compile_mapping
+
+        return compile_mapping(value, context=self._load_context(), beside=beside)
+
+    def _load_context(self) -> Any:
+        from pytest_evarness.scenario.load import LoadContext
+
+        settings = self.settings
+        return LoadContext(
+            root=settings.root,
+            registry=self.registry,
+            library=self.library,
+            home=settings.home,
+            variables=settings.variables,
+            approve=settings.approvals,
+            mode=settings.mode,
+        )
+
+    def run(
+        self,
+        case: Case,
+        *,
+        logs: Store | None = None,
+        seal: str | None = None,
+        observers: Sequence[Callable[[Event], None]] = (),
+    ) -> CaseResult:
+        """Run a case twice, each time in a new world, and judge it on run A.
+
+        Args:
+            case: A compiled case.
+            logs: Where the session's run logs go; None writes none.
+            seal: Digest of the seal that is on disk; it heads the run logs.
+            observers: Called with each event of run A.
+        """
+        from pytest_evarness.core.execution import execute
+        from pytest_evarness.core.secret import read_secrets
+
+        compiled = case.compiled
+        secrets = read_secrets(compiled.secrets, os.environ)
+        if self.settings.rerun == "mirror":
+            # Its start-up overlaps with run A; run B itself begins only after run A has ended,
+            # so that anything run A leaves behind is there to be noticed.
+            self._ready_mirror().start()
+        with _log(logs, case, "a", seal) as log:
+            run_a = execute(compiled, self.registry, secrets=secrets, observers=observers, log=log)
+        run_b, error_b = self._run_b(case, secrets)
+        if run_b is not None and logs is not None:
+            with _log(logs, case, "b", seal) as log:
+                assert log is not None, "there is a place for it"
+                for event in run_b.events:
+                    log.write(event)
+        evidence = self._evidence(case, run_a, run_b, error_b)
+        judgement = self.judge.judge(case.items, evidence, threshold=case.threshold)
+        return CaseResult(case, run_a, run_b, error_b, evidence, judgement)
+
+    def _run_b(self, case: Case, secrets: Mapping[str, str]) -> tuple[Run | None, str | None]:
+        from pytest_evarness.core.execution import execute
+        from pytest_evarness.core.mirror import MirrorError
+
+        if self.settings.rerun == "inline":
+            return execute(case.compiled, self.registry, secrets=secrets), None
+        try:
+            return self._ready_mirror().run(case.compiled, secrets), None
+        except MirrorError as error:
+            return None, str(error)
+
+    def _ready_mirror(self) -> Mirror:
+        from pytest_evarness.core.mirror import Mirror
+
+        if self._mirror is None:
+            self._mirror = Mirror([(hook.module, hook.file) for hook in self.settings.hooks])
+        return self._mirror
+
+    def _evidence(self, case: Case, run_a: Run, run_b: Run | None, error_b: str | None) -> Evidence:
+        named = [
+            name
+            for item in case.items
+            if item.definition is not None and item.kind in ("contract", "trace")
+            for name in item.definition.get("types", ())  # type: ignore[union-attr]
+        ]
+        differs = run_b is not None and run_b.trace_digest != run_a.trace_digest
+        return Evidence(
+            events=[event.as_record() for event in run_a.events],
+            a=_facts("a", run_a),
+            b=None if run_b is None else _facts("b", run_b),
+            events_b=[event.as_record() for event in run_b.events] if run_b and differs else None,
+            error_b=error_b,
+            output=run_a.output,
+            possible=possible_types(case.compiled.graph, self.registry, named),
+            leftovers=tuple(run_a.leftovers),
+        )
+
+    @property
+    def mirror_facts(self) -> list[str]:
+        """What the mirror differed in, in words; nothing before it was started."""
+        from pytest_evarness.bundle.facts import mirror_sentences
+
+        return [] if self._mirror is None else mirror_sentences(self._mirror.facts)
+
+    def close(self) -> None:
+        """End the mirror process; nothing is left running."""
+        if self._mirror is not None:
+            self._mirror.close()
+            self._mirror = None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _facts(label: str, run: Run) -> RunFacts:
+    return RunFacts(
+        label=label,
+        status=run.status,
+        complete=run.complete,
+        events=len(run.events),
+        trace_digest=run.trace_digest,
+        chain_digest=run.chain_digest,
+        world_digest=run.world_digest,
+        error=run.error,
+    )
+
+
+def _log(
+    store: Store | None, case: Case, label: str, seal: str | None
+) -> AbstractContextManager[RunLog | None]:
+    """The run log, its header on disk; nothing where no logs are kept."""
+    if store is None:
+        return nullcontext(None)
+    from pytest_evarness.core.runlog import RunLog
+
+    header: dict[str, Any] = {"run_id": f"{case.id}-{label}", "case": case.compiled.digest}
+    if seal is not None:
+        header["seal"] = seal
+    return RunLog(store.run_log(case.compiled.digest, label), header)
+
+
+# -- records ----------------------------------------------------------------------------------
+
+
+def planned_case(case: Case, nodeid: str, deselected: Mapping[str, str]) -> PlannedCase:
+    """A case as it enters the plan.
+
+    Args:
+        case: A compiled case.
+        nodeid: Its node id.
+        deselected: Item id to the reason, for items that were not selected.
+    """
+    from pytest_evarness.bundle.seal import PlannedCase
+    from pytest_evarness.core import c1
+
+    return PlannedCase(
+        nodeid=nodeid,
+        file=nodeid.split("::", 1)[0],
+        case=case.id,
+        base=case.base,
+        mode=case.mode,
+        digest=case.compiled.digest,
+        scenario=c1.sha256_text(c1.text(case.merged)),
+        threshold=case.threshold,
+        items=case.items,
+        policy=case.compiled.policy_revision,
+        subjects=case.subjects,
+        overlays=case.overlays_in_force,
+        waived=case.waived,
+        deselected=deselected,
+    )
+
+
+def case_record(result: CaseResult, nodeid: str) -> CaseRecord:
+    """A judged case as it enters the bundle."""
+    from pytest_evarness.bundle.statement import CaseRecord, RunRecord
+    from pytest_evarness.core import c1
+
+    compiled = result.case.compiled
+    judgement = result.judgement
+    return CaseRecord(
+        nodeid=nodeid,
+        compiled=compiled.text,
+        graph=compiled.graph_text,
+        overlays=compiled.overlays_text,
+        scenario=c1.text(result.case.merged),
+        a=RunRecord.from_run(result.run_a),
+        b=None if result.run_b is None else RunRecord.from_run(result.run_b),
+        error_b=result.error_b,
+        findings=judgement.findings,
+        verdict=judgement.verdict,
+        composite=None if judgement.composite is None else judgement.composite.as_record(),
+        primary=judgement.primary,
+        output=result.run_a.output,
+    )
+
+
+# -- seal and bundle --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A bundle that stands on disk.
+
+    Attributes:
+        statement: What it says.
+        path: Where it stands.
+        holds: The session's verdict: True, False, or None for neither.
+        lines: For the reader: where it is, what it says, how to verify it.
+    """
+
+    statement: Mapping[str, Any]
+    path: Path
+    holds: bool | None
+    lines: tuple[str, ...]
+
+
+class Publisher:
+    """Seals a session before its first run and writes its bundle after the last."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        registry: Registry,
+        root: Path,
+        rerun: str = "mirror",
+        events: str = "full",
+        strict_vacuity: bool = False,
+        key: Path | None = None,
+        unsigned: bool = False,
+        home: Path | None = None,
+    ) -> None:
+        self.store = store
+        self.registry = registry
+        self.root = root
+        self.rerun = rerun
+        self.events = events
+        self.strict_vacuity = strict_vacuity
+        self._key_option = None if key is None else str(key)
+        self._unsigned = unsigned
+        self._home = home
+
+    @cached_property
+    def key(self) -> ChosenKey | None:
+        """The signing key; None for an unsigned bundle.
+
+        Raises:
+            InputError: A key was named and cannot be used.
+        """
+        from pytest_evarness.bundle.key import choose_signing_key
+
+        if self._unsigned:
+            return None
+        return choose_signing_key(self._key_option, variables=os.environ, home=self._home)
+
+    @cached_property
+    def _environment(self) -> dict[str, Any]:
+        from pytest_evarness.bundle.facts import environment_facts
+
+        return environment_facts(rerun=self.rerun)
+
+    def write_seal(self, plan: Mapping[str, Any]) -> dict[str, Any]:
+        """Fix the plan on disk; nothing of it has run.
+
+        Raises:
+            InputError: A key was named and cannot be used.
+            OSError: The seal cannot be written.
+        """
+        from pytest_evarness.bundle import facts, seal
+        from pytest_evarness.bundle.statement import build_seal_statement
+
+        record = seal.finish_seal(
+            plan,
+            engine=facts.engine_version(),
+            plugins=[(name, "") for name in self.registry.sources],
+            git=facts.git_facts(self.root),
+            environment=seal.environment_digest(self._environment),
+            settings=seal.Settings(
+                rerun=self.rerun, events=self.events, strict_vacuity=self.strict_vacuity
+            ),
+            redefined=seal.redefined(self.store.earlier_contracts(), plan["contracts"]),
+            challenge=os.environ.get("EVARNESS_CHALLENGE") or None,
+        )
+        self.store.write_seal(self._envelope(build_seal_statement(record)))
+        return record
+
+    def write_bundle(
+        self,
+        seal: Mapping[str, Any],
+        records: Sequence[CaseRecord],
+        *,
+        mirror: Sequence[str] = (),
+    ) -> Written:
+        """Write the signed account of the session.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        from pytest_evarness.bundle.statement import build_statement
+
+        statement = build_statement(
+            seal,
+            records,
+            environment={**self._environment, "mirror": list(mirror)},
+            registry=self.registry,
+            signed=self.key is not None,
+        )
+        path, note = self.store.write_bundle(self._envelope(statement), seal["time"])
+        verdict = statement["predicate"]["verdict"]
+        return Written(statement, path, verdict["holds"], self._lines(path, note, statement))
+
+    def _envelope(self, statement: Mapping[str, Any]) -> bytes:
+        from pytest_evarness.bundle.canonical import canonical_bytes
+        from pytest_evarness.bundle.envelope import envelope_bytes
+
+        chosen = self.key
+        return envelope_bytes(canonical_bytes(statement), None if chosen is None else chosen.key)
+
+    def _lines(self, path: Path, note: str | None, statement: Mapping[str, Any]) -> tuple[str, ...]:
+        verdict = statement["predicate"]["verdict"]
+        word = {True: "holds", False: "does not hold", None: "is open"}[verdict["holds"]]
+        shown = _shown_path(path, self.root)
+        lines = [f"bundle {shown} {word}: {verdict['note']}"]
+        unproven = statement["predicate"]["not_proven"]
+        lines.append(f"not proven: {len(unproven)} remarks, first: {unproven[0]}")
+        chosen = self.key
+        if chosen is None:
+            lines.append("unsigned: nobody vouches for this bundle")
+        else:
+            if chosen.made:
+                lines.append(f"a signing key was made: {chosen.shown} (and .pub beside it)")
+            public = f"{chosen.shown}.pub" if chosen.origin != "variable" else "PUBLIC_KEY"
+            lines.append(f"verify with: pytest-evarness verify {shown} --key {public}")
+        if note is not None:
+            lines.append(note)
+        return tuple(lines)
+
+
+def _shown_path(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def read_seal_digest(path: Path) -> str | None:
+    """The digest of a seal on disk; None where there is none to read."""
+    import base64
+    import json
+
+    try:
+        envelope = json.loads(path.read_bytes())
+        statement = json.loads(base64.b64decode(envelope["payload"]))
+        return str(statement["predicate"]["seal"]["digest"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def prove(
+    engine: Engine,
+    cases: Sequence[tuple[str, Case]],
+    publisher: Publisher,
+    *,
+    on_case: Callable[[str, CaseResult], None] | None = None,
+    deselected: Mapping[str, Mapping[str, str]] | None = None,
+) -> Written:
+    """Seal, run and judge every case, and write the bundle: a session without pytest.
+
+    Args:
+        engine: Runs and judges.
+        cases: Node id and compiled case, in the order in which they are to run.
+        publisher: Where seal and bundle go.
+        on_case: Told of each case when it has been judged.
+        deselected: For a node id, the items that are planned and not selected, with the reason.
+
+    Raises:
+        InputError: A key was named and cannot be used.
+        OSError: Seal or bundle cannot be written.
+    """
+    from pytest_evarness.bundle.seal import build_plan
+
+    left_out = deselected or {}
+    plan = build_plan(
+        [planned_case(case, nodeid, left_out.get(nodeid, {})) for nodeid, case in cases]
+    )
+    seal = publisher.write_seal(plan)
+    records = []
+    for nodeid, case in cases:
+        if len(left_out.get(nodeid, {})) == len(case.items):
+            continue
+        result = engine.run(case, logs=publisher.store, seal=seal["digest"])
+        records.append(case_record(result, nodeid))
+        if on_case is not None:
+            on_case(nodeid, result)
+    return publisher.write_bundle(seal, records, mirror=engine.mirror_facts)

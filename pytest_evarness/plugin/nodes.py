@@ -1,0 +1,207 @@
+"""Collectors and items: a file, its cases, and one item for each thing that is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_evarness.plugin import options
+from pytest_evarness.plugin.state import SessionState
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.plan import PlannedItem
+    from pytest_evarness.scenario.case import Case
+
+__all__ = ["CaseCollector", "InvariantItem", "LoadItem", "ScenarioFile", "collect_file"]
+
+
+def collect_file(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """The collector for a scenario or library file; None for any other YAML file.
+
+    Names are looked at before anything is imported or read: a project full of other YAML files
+    pays for none of them.
+    """
+    config = parent.config
+    named = path in options.named_on_command_line(config)
+    in_scenarios = _within(path, options.folders(config, "evarness_scenarios"))
+    in_contracts = _within(path, options.folders(config, "evarness_contracts"))
+    if not (named or in_scenarios or in_contracts or ".scenario." in path.name):
+        return None
+    from pytest_evarness.scenario.collect import kind_to_collect
+
+    kind = kind_to_collect(
+        path,
+        scenario_folders=options.folders(config, "evarness_scenarios"),
+        contract_folders=options.folders(config, "evarness_contracts"),
+        is_named=named,
+    )
+    if kind is None:
+        return None
+    state = SessionState.of(config)
+    if kind == "scenario":
+        options.count_found(config)
+        return ScenarioFile.from_parent(parent, path=path, state=state)
+    return LibraryFile.from_parent(parent, path=path, state=state)
+
+
+def _within(path: Path, folders: tuple[Path, ...]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+class _OurFile(pytest.File):
+    """A file of ours that may be broken."""
+
+    def __init__(self, *, state: SessionState, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.state = state
+
+    def broken(self, text: str) -> LoadItem:
+        """The item ``load``; under ``--collect-only``, where no item runs, an error instead.
+
+        Raises:
+            CollectError: Under ``--collect-only``.
+        """
+        self.state.note_broken(self.nodeid, text)
+        if self.config.getoption("collectonly", False):
+            raise self.CollectError(text)
+        item = LoadItem.from_parent(self, name="load", text=text)
+        self.state.load_items.append(item)
+        return item
+
+
+class ScenarioFile(_OurFile):
+    """One scenario file: its children are cases, or one item ``load``."""
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        """Load and compile the file; nothing runs."""
+        from pytest_evarness.errors import InputError
+
+        try:
+            cases = self.state.load(self.path)
+        except InputError as error:
+            yield self.broken(str(error))
+            return
+        for case in cases:
+            yield CaseCollector.from_parent(self, name=case.id, case=case, state=self.state)
+
+
+class LibraryFile(_OurFile):
+    """A contract library: one item ``load`` where it is broken."""
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        """Read the library again for its mistakes."""
+        text = self.state.library_error(self.path)
+        if text is not None:
+            yield self.broken(text)
+
+
+class CaseCollector(pytest.Collector):
+    """One case of a scenario."""
+
+    def __init__(self, *, case: Case, state: SessionState, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.case = case
+        self.state = state
+        for tag in case.tags:
+            self.extra_keyword_matches.add(tag)
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """One item for each planned judgement, in the plan's order."""
+        self.state.note_case(self.nodeid, self.case)
+        for planned in self.case.items:
+            yield InvariantItem.from_parent(
+                self, name=planned.id, planned=planned, case=self.case, state=self.state
+            )
+
+
+class FindingFailed(Exception):  # noqa: N818 - shown to nobody
+    """Carries the text of a failed finding to ``repr_failure``."""
+
+
+class InvariantItem(pytest.Item):
+    """One finding of one case. It only reports; the case is judged whole."""
+
+    def __init__(
+        self, *, planned: PlannedItem, case: Case, state: SessionState, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.planned = planned
+        self.case = case
+        self.state = state
+        self.payload: dict[str, Any] | None = None
+        self.skip_reason = ""
+        self.add_marker("evarness")
+        if planned.gate:
+            self.add_marker(pytest.mark.gate(severity=str(planned.severity.value)))
+        elif not planned.decides:
+            self.add_marker("weighted")
+        if planned.kind in ("contract", "trace"):
+            self.add_marker(pytest.mark.evarness_contract(id=planned.id))
+
+    def setup(self) -> None:
+        """Judge the case if this is its first item that needs it, then show this item's outcome."""
+        assert self.parent is not None
+        shown = self.state.show(self.parent.nodeid, self.case, self.planned)
+        self.payload = shown.payload
+        self.user_properties.extend(shown.properties)
+        if shown.how == "error":
+            pytest.fail(shown.text, pytrace=False)
+        if shown.how == "skip":
+            self.skip_reason = shown.text
+            pytest.skip(shown.text)
+
+    def runtest(self) -> None:
+        """Raise what the item found."""
+        if self.payload is not None and self.payload["how"] == "fail":
+            raise FindingFailed(self.payload["text"])
+
+    def teardown(self) -> None:
+        """Let go of the case's result after its last item."""
+        assert self.parent is not None
+        self.state.release(self.parent.nodeid)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """A failed finding is its own text; everything else is shown in full."""
+        if isinstance(excinfo.value, FindingFailed):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """File and line of the invariant; a dot of an id would end up as ``::`` in the terminal."""
+        path = self.config.rootpath / self.planned.path if self.planned.path else self.path
+        name = f"{self.case.id}::{self.planned.id}"
+        return path, max(self.planned.line - 1, 0), name.replace(".", "-")
+
+
+class LoadItem(pytest.Item):
+    """A file that could not be loaded: it errors with every mistake of the file."""
+
+    def __init__(self, *, text: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.text = text
+        self.payload: dict[str, Any] | None = None
+        # Every marker of ours, so that no selection by marker can pass over a broken file.
+        self.add_marker("evarness")
+        self.add_marker(pytest.mark.gate(severity="critical"))
+        self.add_marker("weighted")
+        self.add_marker(pytest.mark.evarness_contract(id="load"))
+
+    def setup(self) -> None:
+        """Error with the text; it is complete in itself."""
+        from pytest_evarness.plugin.text import clean
+
+        self.user_properties.append(("evarness.outcome", "load"))
+        pytest.fail(clean(self.text), pytrace=False)
+
+    def runtest(self) -> None:
+        """Never reached: the set-up errors."""
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """The file, at its first mistake."""
+        import re
+
+        first = re.match(r"[^\n]*?:(\d+):\d+: ", self.text)
+        return self.path, int(first[1]) - 1 if first else 0, "load"

@@ -1,0 +1,264 @@
+"""Options and their ini twins: read once, refused before collection, never later."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__ = [
+    "add_options",
+    "check_min_scenarios",
+    "check_options",
+    "is_relevant",
+    "is_scenario_session",
+    "key_words",
+    "setting",
+]
+
+FOUND: pytest.StashKey[list[int]] = pytest.StashKey()
+"""Scenario files found in this process, and those that xdist workers report."""
+
+
+@dataclass(frozen=True)
+class _Option:
+    name: str
+    help: str
+    kind: str  # of the ini twin
+    metavar: str | None = None
+    choices: tuple[str, ...] | None = None
+    later: str | None = None
+
+
+_OPTIONS = (
+    _Option("bundle", "where the proof bundle goes; 'none' writes none", "string", "PATH"),
+    _Option(
+        "bundle-events",
+        "enclose events in full, or digests only",
+        "string",
+        choices=("full", "digest"),
+    ),
+    _Option("key", "signing key (PEM); $EVARNESS_SIGNING_KEY otherwise", "string", "PATH"),
+    _Option("unsigned", "sign nothing", "bool"),
+    _Option("mode", "overrides every scenario's mode", "string", "MODE"),
+    _Option("diagnose", "observe beyond a block", "bool", later="diagnostic runs are"),
+    _Option("strict-vacuity", "a vacuous pass counts as indeterminate", "bool"),
+    _Option(
+        "rerun",
+        "where run B happens: its own process, or this one",
+        "string",
+        choices=("mirror", "inline"),
+    ),
+    _Option(
+        "approve", "CASE:NODE=approve|reject, one decision; repeatable", "linelist", "DECISION"
+    ),
+    _Option("executor", "where replicas run", "string", "EXECUTOR", later="executors are"),
+    _Option("html", "HTML report", "string", "PATH", later="HTML reports are"),
+    _Option("junit", "JUnit report with types, lines and properties", "string", "PATH"),
+    _Option("sarif", "SARIF report", "string", "PATH", later="SARIF reports are"),
+    _Option("otlp", "OTLP report", "string", "PATH", later="OTLP reports are"),
+    _Option("min-scenarios", "fewer scenario files found: exit 1", "string", "N"),
+    _Option(
+        "min-coverage",
+        "less of the harness exercised: exit 1",
+        "string",
+        "PERCENT",
+        later="coverage gates are",
+    ),
+)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Offer each option and its ini twin."""
+    group = parser.getgroup("evarness", "agent harness scenarios (pytest-evarness)")
+    for option in _OPTIONS:
+        flags: dict[str, Any] = {"dest": _dest(option.name), "help": option.help}
+        if option.kind == "bool":
+            flags |= {"action": "store_const", "const": True, "default": None}
+        elif option.kind == "linelist":
+            flags |= {"action": "append", "default": None, "metavar": option.metavar}
+        else:
+            flags |= {"action": "store", "default": None}
+            if option.choices:
+                flags["choices"] = option.choices
+            else:
+                flags["metavar"] = option.metavar
+        group.addoption(f"--evarness-{option.name}", **flags)
+        parser.addini(_dest(option.name), option.help, type=option.kind, default=None)  # type: ignore[arg-type]
+    parser.addini(
+        "evarness_scenarios", "folders of scenario files", type="args", default=["scenarios"]
+    )
+    parser.addini(
+        "evarness_contracts", "folders of contract libraries", type="args", default=["contracts"]
+    )
+
+
+def _dest(name: str) -> str:
+    return "evarness_" + name.replace("-", "_")
+
+
+def setting(config: pytest.Config, name: str) -> Any:
+    """The value of ``--evarness-NAME``, else of its ini twin, else None."""
+    dest = _dest(name)
+    value = config.getoption(dest, None)
+    if value is not None:
+        return value
+    value = config.getini(dest)
+    return None if value in ("", [], False) else value
+
+
+def path_setting(config: pytest.Config, name: str) -> Path | None:
+    """A path: of the option from the invocation directory, of the ini value from rootdir."""
+    dest = _dest(name)
+    value = config.getoption(dest, None)
+    if value is not None:
+        return config.invocation_params.dir / value
+    value = config.getini(dest)
+    return config.rootpath / value if value else None
+
+
+def folders(config: pytest.Config, name: str) -> tuple[Path, ...]:
+    """The folders of ``evarness_scenarios`` or ``evarness_contracts``, from rootdir."""
+    return tuple(config.rootpath / folder for folder in config.getini(name))
+
+
+def check_options(config: pytest.Config) -> None:
+    """Refuse what cannot be used.
+
+    Raises:
+        pytest.UsageError: With the option, the value met and the rule.
+    """
+    for option in _OPTIONS:
+        value = setting(config, option.name)
+        if value is None:
+            continue
+        flag = f"--evarness-{option.name}"
+        if option.later:
+            raise pytest.UsageError(f"{flag}: {option.later} not in this version (got {value!r})")
+        if option.choices and value not in option.choices:
+            raise pytest.UsageError(
+                f"{flag}: not a choice (got {value!r}; {', '.join(option.choices)})"
+            )
+    mode = setting(config, "mode")
+    if mode == "diagnostic":
+        raise pytest.UsageError("--evarness-mode: diagnostic runs are not in this version")
+    if mode is not None and mode not in ("release", "exploratory"):
+        raise pytest.UsageError(f"--evarness-mode: not a mode (got {mode!r}; release, exploratory)")
+    for text in setting(config, "approve") or ():
+        _check_approval(text)
+    _check_count(config)
+    if setting(config, "unsigned") and config.getoption(_dest("key"), None) is not None:
+        raise pytest.UsageError("--evarness-unsigned and --evarness-key: only one of them")
+    key = path_setting(config, "key")
+    if key is not None and not setting(config, "unsigned") and not key.is_file():
+        raise pytest.UsageError(f"--evarness-key: no such file (got {setting(config, 'key')!r})")
+    bundle = path_setting(config, "bundle")
+    if bundle is not None and bundle.is_dir():
+        raise pytest.UsageError(
+            f"--evarness-bundle: must name a file (got the folder {setting(config, 'bundle')!r})"
+        )
+
+
+def _check_approval(text: str) -> None:
+    case, colon, rest = text.partition(":")
+    node, equals, decision = rest.rpartition("=")
+    if not (case and colon and node and equals):
+        raise pytest.UsageError(
+            f"--evarness-approve: must be CASE:NODE=approve or CASE:NODE=reject (got {text!r})"
+        )
+    if decision not in ("approve", "reject"):
+        raise pytest.UsageError(
+            f"--evarness-approve: the decision must be approve or reject (got {decision!r})"
+        )
+
+
+def _check_count(config: pytest.Config) -> None:
+    value = setting(config, "min-scenarios")
+    if value is not None and not (str(value).isascii() and str(value).isdigit()):
+        raise pytest.UsageError(
+            f"--evarness-min-scenarios: must be a whole number (got {value!r}; 0 or more)"
+        )
+
+
+def named_on_command_line(config: pytest.Config) -> list[Path]:
+    """Paths that the user gave, without the parts after ``::``."""
+    if config.args_source != pytest.Config.ArgsSource.ARGS:
+        return []
+    return [config.invocation_params.dir / str(arg).split("::", 1)[0] for arg in config.args]
+
+
+def is_scenario_session(config: pytest.Config) -> bool:
+    """True when a scenarios folder exists or a scenario file was named; looks at names only."""
+    if any(folder.is_dir() for folder in folders(config, "evarness_scenarios")):
+        return True
+    return any(path.suffix in (".yaml", ".yml") for path in named_on_command_line(config))
+
+
+def _is_asked_for(config: pytest.Config) -> bool:
+    """The user spoke of this plugin: by ``-p evarness``, a bundle path or a key."""
+    if "evarness" in (config.getoption("plugins", None) or []):
+        return True
+    return any(setting(config, name) is not None for name in ("bundle", "key"))
+
+
+def is_relevant(config: pytest.Config) -> bool:
+    """Whether a header line tells the reader something."""
+    return _is_asked_for(config) or is_scenario_session(config)
+
+
+def key_words(config: pytest.Config) -> str:
+    """Which key will sign, without its path."""
+    if setting(config, "unsigned"):
+        return "unsigned"
+    if setting(config, "key") is not None:
+        return "key given"
+    if os.environ.get("EVARNESS_SIGNING_KEY"):
+        return "key from $EVARNESS_SIGNING_KEY"
+    return "local key"
+
+
+def min_scenarios(config: pytest.Config) -> int:
+    """How many scenario files must be found."""
+    value = setting(config, "min-scenarios")
+    if value is not None:
+        return int(value)
+    if not _is_asked_for(config):
+        return 0
+    named = named_on_command_line(config)
+    if not named:
+        return 1
+    inside = folders(config, "evarness_scenarios")
+    return int(any(path.is_relative_to(folder) for path in named for folder in inside))
+
+
+def found(config: pytest.Config) -> int:
+    """Scenario files found so far, before deselection."""
+    return sum(config.stash.get(FOUND, []))
+
+
+def count_found(config: pytest.Config, number: int = 1) -> None:
+    """Count scenario files found."""
+    config.stash.setdefault(FOUND, []).append(number)
+
+
+def check_min_scenarios(session: pytest.Session) -> None:
+    """Exit 1 with one line where fewer scenario files were found than asked for."""
+    config = session.config
+    if hasattr(config, "workerinput"):
+        return
+    least = min_scenarios(config)
+    if found(config) >= least:
+        return
+    searched = ", ".join(config.getini("evarness_scenarios")) or "none"
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None:
+        terminal.write_line(
+            f"evarness: {found(config)} scenario files found, at least {least} needed"
+            f" (folders searched: {searched})",
+            red=True,
+        )
+    if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -1,0 +1,110 @@
+"""What changes under xdist: plans from workers, one seal by the controller, cases kept together."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_evarness.plugin import options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_evarness.plugin.state import SessionState
+
+__all__ = ["collection_finished", "configure_node", "make_scheduler", "write_plan"]
+
+SESSION: pytest.StashKey[str] = pytest.StashKey()
+WAITING: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
+
+
+def configure_node(node: Any) -> None:
+    """Give every worker the session's name, so that all write into one folder."""
+    config: pytest.Config = node.config
+    if SESSION not in config.stash:
+        from pytest_evarness.bundle.store import new_session
+
+        config.stash[SESSION] = new_session()
+    node.workerinput["evarness_session"] = config.stash[SESSION]
+    config.stash.setdefault(WAITING, {})[node.gateway.id] = None
+
+
+def _plan_path(config: pytest.Config, worker: str) -> Path:
+    return config.rootpath / ".evarness" / f"plan-{worker}.json"
+
+
+def write_plan(state: SessionState) -> None:
+    """In a worker: put on disk what was collected, before the controller hears of it."""
+    from pytest_evarness.bundle.store import Store, write_atomically
+
+    config = state.config
+    workerinput = config.workerinput  # type: ignore[attr-defined]
+    plan = state.build_plan()
+    Store.open(config.rootpath, bundle=None, session=workerinput["evarness_session"])
+    record = {
+        "session": workerinput["evarness_session"],
+        "found": options.found(config),
+        "line": state.found_line(),
+        "plan": plan,
+    }
+    data = json.dumps(record, sort_keys=True, ensure_ascii=True).encode("ascii")
+    write_atomically(_plan_path(config, workerinput["workerid"]), data)
+
+
+def collection_finished(node: Any, ids: list[str]) -> None:
+    """In the controller: when the last worker has reported, compare the plans and seal one.
+
+    Raises:
+        pytest.Exit: The plans differ, or the seal cannot be written: nothing may run.
+    """
+    del ids
+    config: pytest.Config = node.config
+    waiting = config.stash.get(WAITING, {})
+    worker = node.gateway.id
+    path = _plan_path(config, worker)
+    try:
+        record = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        record = None
+    if record is not None and record.get("session") != config.stash.get(SESSION, None):
+        record = None  # left there by another session
+    waiting[worker] = record or False
+    if any(entry is None for entry in waiting.values()):
+        return
+    plans = [entry for entry in waiting.values() if entry]
+    if not plans:
+        return
+    texts = {json.dumps(entry["plan"], sort_keys=True) for entry in plans}
+    if len(texts) > 1 or len(plans) < len(waiting):
+        pytest.exit("evarness: the workers collected different scenarios", returncode=4)
+    from pytest_evarness.plugin.state import SessionState
+
+    if options.found(config) == 0:
+        options.count_found(config, plans[0]["found"])
+    state = SessionState.of(config)
+    if state.seal is None:
+        terminal = config.pluginmanager.get_plugin("terminalreporter")
+        if terminal is not None and terminal.verbosity >= 0:
+            terminal.ensure_newline()
+            terminal.write_line(plans[0]["line"])
+        state.write_seal(plans[0]["plan"])
+
+
+def make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A scheduler that sends all items of a case to one worker."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    scenario_suffixes = (".yaml", ".yml")
+
+    class CaseScheduling(LoadScopeScheduling):  # type: ignore[misc]
+        """Scope of ours: the node id without its last part; of others: the item itself."""
+
+        def _split_scope(self, nodeid: str) -> str:
+            file, _, rest = nodeid.partition("::")
+            if rest and file.endswith(scenario_suffixes):
+                return nodeid.rsplit("::", 1)[0]
+            return nodeid
+
+    return CaseScheduling(config, log)

@@ -1,0 +1,117 @@
+"""Hooks of a session in which scenarios turned up; registered by the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_evarness.plugin.nodes import InvariantItem
+from pytest_evarness.plugin.showing import LETTERS
+from pytest_evarness.plugin.state import is_worker
+
+if TYPE_CHECKING:
+    from pytest_evarness.plugin.state import SessionState
+
+__all__ = ["SessionHooks"]
+
+
+class SessionHooks:
+    """Everything that needs the session's state."""
+
+    def __init__(self, state: SessionState) -> None:
+        self.state = state
+
+    # -- collection ------------------------------------------------------------------------
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Remember what was left out; the words that did it are those of the command line."""
+        words = self.state.selection_words()
+        for item in items:
+            if isinstance(item, InvariantItem):
+                self.state.why_deselected[item.nodeid] = words
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Put broken files back: no selection may make a session beside them green."""
+        missing = [item for item in self.state.load_items if item not in items]
+        if missing:
+            items[:0] = missing
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Settle the plan and seal it before anything runs."""
+        self.state.settle(session.items)
+        if session.config.getoption("collectonly", False):
+            return
+        if is_worker(session.config):
+            from pytest_evarness.plugin import parallel
+
+            parallel.write_plan(self.state)
+        else:
+            self.state.write_seal(self.state.build_plan())
+
+    def pytest_report_collectionfinish(self) -> str:
+        """How much was found, before anything runs."""
+        return self.state.found_line()
+
+    # -- reports ---------------------------------------------------------------------------
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Let the finding travel on the report: exactly JSON, so that it crosses processes."""
+        report = yield
+        if isinstance(item, InvariantItem) and item.payload is not None:
+            decisive = call.when == "call" or (call.when == "setup" and not report.passed)
+            if decisive:
+                report.evarness = item.payload  # type: ignore[attr-defined]
+                if report.skipped:
+                    _, line, _ = item.reportinfo()
+                    place = item.planned.path or str(item.nodeid.split("::", 1)[0])
+                    report.longrepr = (place, line + 1, item.skip_reason)
+        return report
+
+    def pytest_report_teststatus(
+        self, report: pytest.CollectReport | pytest.TestReport
+    ) -> tuple[str, str, Any] | None:
+        """Our own categories; the report's outcome stays one of pytest's."""
+        payload = getattr(report, "evarness", None)
+        category = payload.get("category") if isinstance(payload, dict) else None
+        if category is None:
+            return None
+        letter, word = LETTERS[category]
+        colour = {"vacuous": "yellow", "missed": "yellow", "indeterminate": "red"}[category]
+        return category, letter, (word, {colour: True})
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep what the summary and the bundle are made of."""
+        if not is_worker(self.state.config):
+            self.state.take_report(report)
+
+    # -- end -------------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write bundle and reports in the process that saw everything; never raise."""
+        if is_worker(session.config):
+            return
+        self.state.close()
+        if session.config.getoption("collectonly", False):
+            return
+        for problem in self.state.write_outputs():
+            self.state.notes.append(problem)
+            if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Lead with validity: invalid cases, then indeterminate ones, then valid ones."""
+        from pytest_evarness.plugin.summary import write_summary
+
+        write_summary(self.state, terminalreporter)
+
+    def pytest_unconfigure(self) -> None:
+        """Leave nothing running, whatever ended the session."""
+        self.state.close()

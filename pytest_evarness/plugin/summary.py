@@ -1,0 +1,141 @@
+"""The session's last words: validity first, then what is undecided, then quality."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_evarness.core.outcome import Outcome
+from pytest_evarness.plugin.text import clean, first_line
+
+if TYPE_CHECKING:
+    import pytest
+
+    from pytest_evarness.bundle.statement import CaseRecord
+    from pytest_evarness.plugin.state import SessionState
+
+__all__ = ["write_summary"]
+
+COUNTED = ("passed", "vacuous", "missed", "indeterminate", "failed", "skipped")
+
+
+def write_summary(state: SessionState, terminal: pytest.TerminalReporter) -> None:
+    """Write our own sections; pytest prints none for categories that are not its own."""
+    if state.config.getoption("collectonly", False):
+        return
+    verbose = terminal.verbosity >= 0
+    undecided = [entry for entry in state.shown_texts if entry[0] == "indeterminate"]
+    missed = [entry for entry in state.shown_texts if entry[0] == "missed"]
+    if undecided and verbose:
+        terminal.section("INDETERMINATE", sep="=", red=True)
+        for _, nodeid, text in undecided:
+            terminal.section(nodeid, sep="_", red=True)
+            terminal.write_line(text)
+    if not (state.records or state.broken or state.notes or state.seal):
+        return
+    terminal.section("evarness", sep="=")
+    for line, markup in _verdicts(state):
+        terminal.write_line(line, **markup)
+    for category, nodeid, text in [*undecided, *missed]:
+        word = category.upper()
+        terminal.write_line(f"{word} {nodeid} - {first_line(text)}", yellow=category == "missed")
+    for line in _deselected_failing(state):
+        terminal.write_line(line, yellow=True)
+    for note in state.notes:
+        terminal.write_line(clean(note), red=True)
+    for line in _bundle_lines(state):
+        terminal.write_line(line)
+    counts = ", ".join(
+        f"{state.outcomes[name]} {name}" for name in COUNTED if state.outcomes.get(name)
+    )
+    bad = bool(state.outcomes.get("failed") or state.blocking or state.broken)
+    if counts:
+        terminal.write_line(f"evarness: {counts}", red=bad, green=not bad, bold=True)
+
+
+def _verdicts(state: SessionState) -> list[tuple[str, dict[str, bool]]]:
+    lines: list[tuple[str, dict[str, bool]]] = []
+    by_verdict: dict[str, list[CaseRecord]] = {"invalid": [], "indeterminate": [], "valid": []}
+    for nodeid in sorted(state.records):
+        record = state.records[nodeid]
+        by_verdict[record.verdict].append(record)
+    for nodeid, text in sorted(state.broken.items()):
+        lines.append((f"BROKEN {nodeid} - {first_line(clean(text))}", {"red": True}))
+    for record in by_verdict["invalid"]:
+        lines.append((f"INVALID {record.nodeid}", {"red": True, "bold": True}))
+        lines.extend((line, {"red": True}) for line in _primary(record))
+    for record in by_verdict["indeterminate"]:
+        lines.append((f"UNDECIDED {record.nodeid}", {"red": True, "bold": True}))
+        for finding in record.findings:
+            if finding.gate and finding.outcome is Outcome.INDETERMINATE:
+                causes = ", ".join(str(cause.value) for cause in finding.causes)
+                text = first_line(clean(finding.reason))
+                lines.append((f"  {finding.id}: {text} ({causes})", {}))
+    for record in by_verdict["valid"]:
+        failing = [
+            finding.id
+            for finding in record.findings
+            if finding.outcome is Outcome.FAIL and finding.kind != "score"
+        ]
+        quality = _quality(record)
+        tail = f"; failing: {', '.join(failing)}" if failing else ""
+        if quality or tail or state.config.getoption("verbose", 0) > 0:
+            lines.append((f"VALID {record.nodeid}{quality}{tail}", {}))
+    total = len(state.records)
+    planned = len(state.plan["plan"]) if state.plan is not None else total
+    summary = (
+        f"{len(by_verdict['valid'])} valid, {len(by_verdict['invalid'])} invalid,"
+        f" {len(by_verdict['indeterminate'])} indeterminate of {planned} planned cases"
+    )
+    if total < planned:
+        summary += f" ({planned - total} not run)"
+    lines.append((summary, {"bold": True}))
+    return lines
+
+
+def _primary(record: CaseRecord) -> list[str]:
+    failed = [
+        finding
+        for finding in record.findings
+        if finding.outcome is Outcome.FAIL and finding.kind != "score"
+    ]
+    primary = next((one for one in failed if one.id == record.primary), failed[0])
+    lines = [f"  {primary.id}: {first_line(clean(primary.reason))}"]
+    witness = primary.witness
+    if witness.expected is not None:
+        lines.append(f"    expected {first_line(clean(witness.expected))}")
+    if witness.observed is not None:
+        lines.append(f"    observed {first_line(clean(witness.observed))}")
+    if witness.events:
+        seqs = ", ".join(str(seq) for seq in witness.events)
+        lines.append(f"    witness: events {seqs}")
+    related = [one.id for one in failed if one is not primary]
+    if related:
+        lines.append(f"  related: {', '.join(related)}")
+    return lines
+
+
+def _quality(record: CaseRecord) -> str:
+    composite: Any = record.composite
+    if composite is None or composite["low"] is None:
+        return ""
+    low, high = composite["low"], composite["high"]
+    shown = low if low == high else f"[{low}, {high}]"
+    return f" quality {shown} (threshold {composite['threshold']})"
+
+
+def _deselected_failing(state: SessionState) -> list[str]:
+    failing = []
+    for nodeid, record in sorted(state.records.items()):
+        for finding in record.findings:
+            full = f"{nodeid}::{finding.id}"
+            if finding.outcome is Outcome.FAIL and full not in state.reported:
+                failing.append(full)
+    return [f"deselected but failing: {', '.join(failing)}"] if failing else []
+
+
+def _bundle_lines(state: SessionState) -> list[str]:
+    written = state.written
+    if written is None:
+        return []
+    lines = list(written.lines)
+    return [clean(line) for line in lines]

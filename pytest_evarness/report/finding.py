@@ -1,0 +1,53 @@
+"""One finding as text: the essential sentence, what was expected and met, and where to look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from pytest_evarness.core.json import shown
+from pytest_evarness.core.outcome import Outcome
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.finding import Finding
+    from pytest_evarness.core.plan import PlannedItem
+
+__all__ = ["finding_text"]
+
+
+def finding_text(finding: Finding, item: PlannedItem) -> str:
+    """Several lines, the first a sentence that is complete in itself."""
+    return "\n".join(_lines(finding, item))
+
+
+def _lines(finding: Finding, item: PlannedItem) -> Iterator[str]:
+    yield finding.reason
+    if finding.outcome is Outcome.PASS:
+        return
+    if item.description and item.description != finding.reason:
+        yield f"  rule:     {item.description}"
+    witness = finding.witness
+    if witness.expected is not None:
+        yield f"  expected: {witness.expected}"
+    if witness.observed is not None:
+        yield f"  observed: {witness.observed}"
+    for seq in witness.events:
+        text = witness.context.get(str(seq))
+        yield f"  event:    {text if isinstance(text, str) else f'seq {seq}'}"
+    for claim in witness.absent:
+        yield f"  absent:   {claim}"
+    for candidate in witness.nearest:
+        fields = cast("dict[str, Any]", candidate)
+        yield f"  nearest:  seq {fields.get('seq')}: {fields.get('why')}"
+    for note in witness.notes:
+        yield f"  note:     {note}"
+    if finding.leaning is not None:
+        yield f"  leaning:  {finding.leaning.word}, if the run ended now"
+    if finding.looked_at:
+        yield f"  looked at: {'; '.join(finding.looked_at)}"
+    definition = cast("dict[str, Any]", item.definition or {})
+    for name in ("owner", "rationale"):
+        if definition.get(name):
+            yield f"  {name + ':':<9} {shown(definition[name], 400)[1:-1]}"
+    if item.path:
+        yield f"  defined:  {item.path}:{item.line}"
