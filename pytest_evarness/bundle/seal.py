@@ -128,7 +128,7 @@ def build_plan(
         known = digest_by_identity.get(id(definition))
         if known is None:
             text = c1.text(definition)
-            known = text_digest(text)
+            known = c1.sha256_text(text)
             texts[known] = text
             digest_by_identity[id(definition)] = known
             kept.append(definition)
@@ -311,11 +311,6 @@ def binding_of(seal_digest: str, nodeid: str, replica: int, label: str, chain_di
     """
     parts = ("evarness-run-v1", seal_digest, nodeid, str(replica), label, chain_digest)
     return "sha256:" + hashlib.sha256("\0".join(parts).encode("utf-8")).hexdigest()
-
-
-def text_digest(text: str) -> str:
-    """``sha256:`` and the hex digest of a text's UTF-8 bytes."""
-    return "sha256:" + hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def _rows(names: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:

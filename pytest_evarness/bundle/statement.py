@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_evarness.bundle.seal import binding_of, text_digest
+from pytest_evarness.bundle.seal import binding_of
+from pytest_evarness.core.c1 import sha256_text
+from pytest_evarness.core.c1 import text as c1_text
 from pytest_evarness.core.finding import Finding
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def build_statement(
     def shared(text: str) -> str:
         digest = digest_by_text.get(text)
         if digest is None:
-            digest = digest_by_text[text] = text_digest(text)
+            digest = digest_by_text[text] = sha256_text(text)
             texts[digest] = text
         return digest
 
@@ -289,10 +290,8 @@ def approvals_of(environment: Mapping[str, Any]) -> list[str]:
 
 def params_of(environment: Mapping[str, Any]) -> list[str]:
     """``NAME=<c1 text>`` for each free value, sorted."""
-    from pytest_evarness.core import c1
-
     params = environment.get("params", {})
-    return sorted(f"{name}={c1.text(value)}" for name, value in params.items())
+    return sorted(f"{name}={c1_text(value)}" for name, value in params.items())
 
 
 def _case(
@@ -353,10 +352,8 @@ def _run(seal_digest: str, nodeid: str, label: str, run: RunRecord) -> dict[str,
 
 def finding_record(finding: Finding) -> dict[str, Any]:
     """A finding as it stands in a bundle: its witness is the c1 text of the witness record."""
-    from pytest_evarness.core import c1
-
     record: dict[str, Any] = dict(finding.as_record())
-    record["witness"] = c1.text(record["witness"])
+    record["witness"] = c1_text(record["witness"])
     return record
 
 
@@ -379,8 +376,3 @@ def output_of(events: Sequence[Mapping[str, Any]]) -> str | None:
         return None
     text = cast("Mapping[str, Any]", output).get("text")
     return text if isinstance(text, str) else None
-
-
-def output_digest(text: str) -> str:
-    """The digest under which ``run_finished`` names its whole output."""
-    return "sha256:" + hashlib.sha256(text.encode("utf-8")).hexdigest()

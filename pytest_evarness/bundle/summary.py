@@ -91,7 +91,7 @@ def asserts_something(item: Mapping[str, Any]) -> bool:
     """True for an item that a user asked for; every case has the others anyway."""
     if item["id"] in ALWAYS_THERE or item["kind"] == "score":
         return False
-    return item["kind"] != "expect" or item["written"]
+    return item["kind"] != "expect" or bool(item["written"])
 
 
 def definition_texts(seal: Mapping[str, Any]) -> dict[str, str]:
@@ -109,7 +109,7 @@ def declares_pause(planned: Mapping[str, Any], texts: Mapping[str, str]) -> bool
         if item["kind"] == "expect" and item["definition"] is not None:
             expectation = json.loads(texts[item["definition"]])
             status = expectation.get("status", "completed")
-            return isinstance(status, str) and status == "paused"
+            return bool(status == "paused")
     return False
 
 

@@ -1,0 +1,478 @@
+"""Steps 3 to 5 of verification: does everything that names something else agree with it?
+
+Each function raises :class:`UnverifiedError` with the place; none changes what it is given.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+from pytest_evarness.bundle.canonical import canonical_bytes, canonical_digest
+from pytest_evarness.bundle.seal import binding_of, contract_rows, environment_digest
+from pytest_evarness.bundle.statement import inputs_of, subjects_of
+from pytest_evarness.core import c1
+from pytest_evarness.core.json import shown
+from pytest_evarness.core.plan import PlannedItem
+from pytest_evarness.errors import DeterminismError, UnverifiedError
+
+__all__ = [
+    "Events",
+    "check_canonical_form",
+    "check_cases",
+    "check_environment",
+    "check_findings_shape",
+    "check_pins",
+    "check_plan",
+    "check_runs",
+    "check_seal",
+    "parse_c1",
+    "planned_items",
+]
+
+Events = dict[tuple[str, str], list[dict[str, Any]]]
+"""``(nodeid, "a" | "b")`` to the events of that run, where they are enclosed."""
+
+# The type of the last event, by status; None where the run has no end.
+_ENDS: Mapping[str, tuple[str, ...]] = {
+    "completed": ("run_finished",),
+    "blocked": ("policy_violation", "run_failed"),
+    "failed": ("engine_error", "run_failed"),
+    "paused": ("run_paused",),
+    "unscripted": ("script_exhausted",),
+}
+_TERMINAL = frozenset({"run_finished", "run_failed", "run_paused"})
+_ENDED = frozenset({"completed", "blocked", "failed", "paused"})
+_SHARED_ITEMS = ("reproduces", "expect")
+
+
+def _refuse(place: str, problem: str) -> NoReturn:
+    raise UnverifiedError(f"{place}: {problem}")
+
+
+def _same(place: str, got: Any, want: Any) -> None:
+    """Refuse a value that is not the one it must be; types count (1 is not true)."""
+    if got != want or type(got) is not type(want):
+        _refuse(place, f"is {shown(got)}, and the rest of the bundle gives {shown(want)}")
+
+
+# -- step 3: each text is its own canonical form ------------------------------------------------
+
+
+def check_canonical_form(payload: bytes, statement: Mapping[str, Any]) -> Events:
+    """Payload and every enclosed text are the one way to write what they say.
+
+    Returns:
+        The events, parsed.
+    """
+    try:
+        own = canonical_bytes(statement)
+    except (TypeError, ValueError) as error:
+        raise UnverifiedError(f"the payload has no canonical form: {error}") from error
+    if own != payload:
+        raise UnverifiedError("the payload is not its own canonical encoding")
+    predicate = statement["predicate"]
+    for name, rows in (
+        ("seal.definitions", predicate["seal"]["definitions"]),
+        ("texts", predicate["texts"]),
+    ):
+        for index, row in enumerate(rows):
+            parse_c1(row["text"], f"{name}[{index}].text")
+            _same(f"{name}[{index}].digest", row["digest"], c1.sha256_text(row["text"]))
+        digests = [row["digest"] for row in rows]
+        if digests != sorted(set(digests)):
+            _refuse(name, "is not sorted by digest, each once")
+    events: Events = {}
+    for index, case in enumerate(predicate["cases"]):
+        place = f"cases[{index}]"
+        parse_c1(case["inputs"]["compiled"], f"{place}.inputs.compiled")
+        parse_c1(case["inputs"]["scenario"], f"{place}.inputs.scenario")
+        for replica in case["replicas"]:
+            for number, finding in enumerate(replica["findings"]):
+                parse_c1(finding["witness"], f"{place}.findings[{number}].witness")
+            parse_c1(replica["world"], f"{place}.world")
+            if replica["world_b"] is not None:
+                parse_c1(replica["world_b"], f"{place}.world_b")
+            for label, name in (("a", "events"), ("b", "events_b")):
+                if replica[name] is not None:
+                    events[case["nodeid"], label] = [
+                        _event(text, f"{place}.{name}[{seq}]")
+                        for seq, text in enumerate(replica[name])
+                    ]
+    return events
+
+
+def parse_c1(text: str, place: str) -> Any:
+    """The value of a c1 text.
+
+    Raises:
+        UnverifiedError: It is not JSON, or not the c1 text of its own value. That refuses a key
+            that stands there twice, NaN and white space as well.
+    """
+    try:
+        value = json.loads(text)
+        own = c1.text(value)
+    except RecursionError as error:
+        raise UnverifiedError(f"{place}: nested too deeply") from error
+    except (ValueError, DeterminismError) as error:
+        raise UnverifiedError(f"{place}: no c1 text ({error})") from error
+    if own != text:
+        _refuse(place, "is not the c1 text of its own value")
+    return value
+
+
+def _event(text: str, place: str) -> dict[str, Any]:
+    event = parse_c1(text, place)
+    if type(event) is not dict or event.keys() != {"seq", "type", "node_id", "payload"}:
+        _refuse(place, "is no event (seq, type, node_id, payload)")
+    if (
+        type(event["seq"]) is not int
+        or type(event["type"]) is not str
+        or type(event["payload"]) is not dict
+        or not (event["node_id"] is None or type(event["node_id"]) is str)
+    ):
+        _refuse(place, "is no event (a field is of another type)")
+    return event
+
+
+# -- step 4: the seal and what refers to it -----------------------------------------------------
+
+
+def check_seal(statement: Mapping[str, Any]) -> None:
+    """The seal's digest, the subjects, the contract set and the definitions agree."""
+    seal = statement["predicate"]["seal"]
+    contents = {key: value for key, value in seal.items() if key != "digest"}
+    _same("seal.digest", seal["digest"], canonical_digest(contents))
+    _same("subject", statement["subject"], subjects_of(seal))
+    for name, keys in (
+        ("engine", ("name",)),
+        ("plugins", ("name", "version")),
+        ("subjects", ("name", "sha256")),
+        ("overlays", ("name", "label", "sha256")),
+        ("policies", ("scenario", "revision")),
+        ("broken", ("file", "text")),
+    ):
+        rows = [tuple(row[key] for key in keys) for row in seal[name]]
+        if rows != sorted(set(rows)):
+            _refuse(f"seal.{name}", "is not sorted, each row once")
+    used = {
+        item["definition"]
+        for planned in seal["plan"]
+        for item in planned["items"]
+        if item["definition"] is not None
+    }
+    enclosed = {row["digest"] for row in seal["definitions"]}
+    if used != enclosed:
+        odd = min(used ^ enclosed)
+        _refuse("seal.definitions", f"{odd} is {'missing' if odd in used else 'not used'}")
+    _same("seal.contracts", seal["contracts"], contract_rows(seal["plan"], seal["definitions"]))
+    rows = [(row["id"], row["version"], row["definition"]) for row in seal["contracts"]]
+    for index, row in enumerate(seal["redefined"]):
+        if (row["id"], row["version"], row["definition"]) not in rows:
+            _refuse(f"seal.redefined[{index}]", "names no contract of the set")
+
+
+def check_plan(seal: Mapping[str, Any]) -> None:
+    """Every planned case is judged by what every case is judged by, and by nothing twice."""
+    definitions = {row["digest"]: json.loads(row["text"]) for row in seal["definitions"]}
+    nodeids = [planned["nodeid"] for planned in seal["plan"]]
+    if len(set(nodeids)) != len(nodeids):
+        _refuse("seal.plan", "holds one node id twice")
+    for index, planned in enumerate(seal["plan"]):
+        place = f"seal.plan[{index}]"
+        if not planned["nodeid"].endswith(f"::{planned['case']}"):
+            _refuse(f"{place}.nodeid", f"does not name the case {shown(planned['case'])}")
+        if not (planned["case"] == planned["base"] or planned["case"].startswith(planned["base"])):
+            _refuse(f"{place}.base", "is not what the case's id begins with")
+        ids = [item["id"] for item in planned["items"]]
+        if len(set(ids)) != len(ids):
+            _refuse(f"{place}.items", "holds one id twice")
+        kinds = [item["kind"] for item in planned["items"]]
+        for kind in _SHARED_ITEMS:
+            gates = [
+                item["gate"] and item["decides"] and item["id"] == kind
+                for item in planned["items"]
+                if item["kind"] == kind
+            ]
+            if gates != [True]:
+                _refuse(f"{place}.items", f"must hold the gate '{kind}' once")
+        if kinds.count("score") != (planned["threshold"] is not None):
+            _refuse(f"{place}.items", "'score' and a threshold go together")
+        for number, item in enumerate(planned["items"]):
+            _check_item(item, definitions, f"{place}.items[{number}]")
+
+
+def _check_item(item: Mapping[str, Any], definitions: Mapping[str, Any], place: str) -> None:
+    if item["selected"] != (item["why"] is None):
+        _refuse(f"{place}.why", "an item is selected exactly when there is no reason why not")
+    if item["gate"] and not item["decides"]:
+        _refuse(f"{place}.decides", "a gate decides alone")
+    if item["gate"] and item["informational"]:
+        _refuse(f"{place}.informational", "a gate is not informational")
+    wants_definition = item["kind"] in ("contract", "trace")
+    if wants_definition and item["definition"] is None:
+        _refuse(f"{place}.definition", "a contract without a definition")
+    if wants_definition and type(definitions[item["definition"]]) is not dict:
+        _refuse(f"{place}.definition", "the definition is no mapping")
+    if item["kind"] == "contract" and not item["gate"]:
+        sealed = definitions[item["definition"]]
+        if sealed.get("gate") is True and sealed.get("status") != "draft":
+            _refuse(f"{place}.gate", "a contract that is hard cannot be softened")
+    try:
+        again = planned_item(item, definitions).as_record()
+    except (ValueError, ZeroDivisionError) as error:
+        raise UnverifiedError(f"{place}: no item ({error})") from error
+    # A number has one way to be written, so that no two records say the same.
+    _same(f"{place}.weight", item["weight"], again["weight"])
+
+
+def planned_item(item: Mapping[str, Any], definitions: Mapping[str, Any]) -> PlannedItem:
+    """The item as it was planned, its definition put back in."""
+    digest = item["definition"]
+    definition = None if digest is None else definitions[digest]
+    return PlannedItem.from_record({**item, "definition": definition})
+
+
+def planned_items(
+    planned: Mapping[str, Any], definitions: Mapping[str, Any]
+) -> tuple[PlannedItem, ...]:
+    """Every item of a planned case. Items that share a definition share the very object."""
+    return tuple(planned_item(item, definitions) for item in planned["items"])
+
+
+def check_environment(predicate: Mapping[str, Any]) -> None:
+    """The environment is the one that was sealed."""
+    seal, environment = predicate["seal"], predicate["environment"]
+    _same("seal.environment", seal["environment"], environment_digest(environment))
+    _same("environment.rerun", environment["rerun"], seal["settings"]["rerun"])
+    if environment["rerun"] == "inline" and environment["mirror"]:
+        _refuse("environment.mirror", "an inline rerun has no mirror that differed")
+
+
+def check_cases(predicate: Mapping[str, Any]) -> None:
+    """Each case is a planned one and its inputs follow from its text; nothing is left over."""
+    seal = predicate["seal"]
+    planned_by_nodeid = {planned["nodeid"]: planned for planned in seal["plan"]}
+    order = {nodeid: index for index, nodeid in enumerate(planned_by_nodeid)}
+    places = [order.get(case["nodeid"], -1) for case in predicate["cases"]]
+    if -1 in places:
+        _refuse(f"cases[{places.index(-1)}].nodeid", "is not in the plan")
+    if places != sorted(set(places)):
+        _refuse("cases", "are not in the plan's order, each once")
+    policies = {(row["scenario"], row["revision"]) for row in seal["policies"]}
+    met_policies = set()
+    referred = set()
+    for index, case in enumerate(predicate["cases"]):
+        planned = planned_by_nodeid[case["nodeid"]]
+        place = f"cases[{index}]"
+        inputs = case["inputs"]
+        _same(f"{place}.id", case["id"], planned["case"])
+        _same(f"{place}.mode", case["mode"], planned["mode"])
+        for name, digest in (("compiled", "digest"), ("scenario", "scenario")):
+            _same(f"{place}.inputs.{name}", c1.sha256_text(inputs[name]), planned[digest])
+        try:
+            derived = inputs_of(inputs["compiled"], inputs["scenario"])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise UnverifiedError(f"{place}.inputs.compiled: no compiled case") from error
+        for name, value in derived.items():
+            _same(f"{place}.inputs.{name}", inputs[name], value)
+        _same(f"{place}.inputs.compiled.case", json.loads(inputs["compiled"])["case"], case["id"])
+        referred |= {inputs["graph"], inputs["overlays"]}
+        if inputs["policy"] is not None:
+            met_policies.add((planned["file"], inputs["policy"]))
+    enclosed = {row["digest"] for row in predicate["texts"]}
+    if referred != enclosed:
+        odd = min(referred ^ enclosed)
+        _refuse("texts", f"{odd} is {'missing' if odd in referred else 'not used'}")
+    ran = {case["nodeid"] for case in predicate["cases"]}
+    silent = {planned["file"] for planned in seal["plan"] if planned["nodeid"] not in ran}
+    for pair in sorted(met_policies - policies):
+        _refuse("seal.policies", f"{shown(pair[1])} of {shown(pair[0])} is missing")
+    for scenario, revision in sorted(policies - met_policies):
+        if scenario not in silent:
+            _refuse("seal.policies", f"{shown(revision)} of {shown(scenario)} is in no case")
+
+
+def check_pins(seal: Mapping[str, Any], *, commit: str | None, challenge: str | None) -> list[str]:
+    """The caller's own expectations of the seal.
+
+    Returns:
+        What the caller should know beside the answer.
+    """
+    notes = []
+    git = seal["git"]
+    if commit is not None:
+        if git is None:
+            _refuse("seal.git", f"no commit is named, and {commit} is expected")
+        if git["commit"] != commit.lower():
+            _refuse("seal.git.commit", f"is {git['commit']}, and {commit} is expected")
+        if git["clean"] is not True:
+            notes.append("the commit is the expected one, but the working tree was not clean")
+    if challenge is not None and seal["challenge"] != challenge:
+        _refuse("seal.challenge", f"is {shown(seal['challenge'])}, and another one is expected")
+    return notes
+
+
+# -- step 5: runs -------------------------------------------------------------------------------
+
+
+def check_runs(predicate: Mapping[str, Any], events: Events) -> int:
+    """Counts, sequence, digests, bindings and ends of every run.
+
+    Returns:
+        How many runs there are whose events are not enclosed.
+    """
+    seal = predicate["seal"]
+    with_events = seal["settings"]["events"] == "full"
+    unseen = 0
+    for index, case in enumerate(predicate["cases"]):
+        place = f"cases[{index}]"
+        compiled = json.loads(case["inputs"]["compiled"])
+        for replica in case["replicas"]:
+            _check_replica(case, replica, compiled, place)
+            if (replica["events"] is not None) != with_events:
+                _refuse(f"{place}.events", "enclosed or not unlike the sealed settings say")
+            for run in replica["runs"]:
+                runs = f"{place}.runs[{run['label']}]"
+                binding = binding_of(
+                    seal["digest"],
+                    case["nodeid"],
+                    replica["replica"],
+                    run["label"],
+                    run["chain_digest"],
+                )
+                _same(f"{runs}.binding", run["binding"], binding)
+                _same(f"{runs}.complete", run["complete"], run["status"] in _ENDED)
+                if (run["error"] is not None) and run["status"] not in ("unfinished", "failed"):
+                    _refuse(f"{runs}.error", f"a run that ended {run['status']} has none")
+                enclosed = _enclosed(replica, run["label"], events, case["nodeid"])
+                if enclosed is None:
+                    unseen += 1
+                    continue
+                texts, parsed = enclosed
+                _check_run(run, texts, parsed, compiled, runs)
+    return unseen
+
+
+def _check_replica(
+    case: Mapping[str, Any], replica: Mapping[str, Any], compiled: Mapping[str, Any], place: str
+) -> None:
+    _same(f"{place}.seed", replica["seed"], compiled["seed"])
+    for name in ("verdict", "composite"):
+        _same(f"{place}.replicas[0].{name}", replica[name], case[name])
+    runs = {run["label"]: run for run in replica["runs"]}
+    if [run["label"] for run in replica["runs"]] not in (["a"], ["a", "b"]):
+        _refuse(f"{place}.runs", "must be a, or a and b")
+    a, b = runs["a"], runs.get("b")
+    _same(f"{place}.status", replica["status"], a["status"])
+    if (b is None) != (replica["error_b"] is not None):
+        _refuse(f"{place}.error_b", "says why there is no run B, and nothing else")
+    _same(f"{place}.runs[a].world_digest", a["world_digest"], c1.sha256_text(replica["world"]))
+    world_b = replica["world"] if replica["world_b"] is None else replica["world_b"]
+    if b is None:
+        if replica["world_b"] is not None or replica["events_b"] is not None:
+            _refuse(f"{place}.runs", "there is no run B, and something of it is enclosed")
+        return
+    _same(f"{place}.runs[b].world_digest", b["world_digest"], c1.sha256_text(world_b))
+    if replica["world_b"] == replica["world"]:
+        _refuse(f"{place}.world_b", "is enclosed although it is run A's")
+    if replica["events_b"] is not None and replica["events_b"] == replica["events"]:
+        _refuse(f"{place}.events_b", "are enclosed although they are run A's")
+
+
+def _enclosed(
+    replica: Mapping[str, Any], label: str, events: Events, nodeid: str
+) -> tuple[list[str], list[dict[str, Any]]] | None:
+    if replica["events"] is None:
+        return None
+    if label == "b" and replica["events_b"] is not None:
+        return replica["events_b"], events[nodeid, "b"]
+    return replica["events"], events[nodeid, "a"]
+
+
+def _check_run(
+    run: Mapping[str, Any],
+    texts: Sequence[str],
+    events: Sequence[Mapping[str, Any]],
+    compiled: Mapping[str, Any],
+    place: str,
+) -> None:
+    _same(f"{place}.events", run["events"], len(texts))
+    trace_digest, chain_digest = c1.digests(texts)
+    _same(f"{place}.trace_digest", run["trace_digest"], trace_digest)
+    _same(f"{place}.chain_digest", run["chain_digest"], chain_digest)
+    for seq, event in enumerate(events):
+        if event["seq"] != seq:
+            _refuse(f"{place}: event {seq}", f"has the number {event['seq']}")
+    _check_start(events, compiled, place)
+    _check_end(run["status"], [event["type"] for event in events], place)
+
+
+def _check_start(
+    events: Sequence[Mapping[str, Any]], compiled: Mapping[str, Any], place: str
+) -> None:
+    if not events:
+        return  # a run that was stopped before its first event; its status has to say so
+    if events[0]["type"] != "run_started":
+        _refuse(f"{place}: event 0", f"is {shown(events[0]['type'])}, not run_started")
+    payload = events[0]["payload"]
+    schedule = compiled["schedule"] if compiled["schedule"] != "canonical" else None
+    for name, value in (
+        ("fixture", compiled["fixture"]),
+        ("seed", compiled["seed"]),
+        ("provider", compiled["provider"]),
+        ("schedule", schedule),
+        ("policy_revision", compiled["policy_revision"]),
+    ):
+        _same(f"{place}: run_started.{name}", payload.get(name), value)
+
+
+def _check_end(status: str, types: Sequence[str], place: str) -> None:
+    for seq, kind in enumerate(types[:-1]):
+        if kind in _TERMINAL:
+            _refuse(f"{place}: event {seq}", f"{kind} ends a run, and more events follow")
+    end = _ENDS.get(status)
+    if end is None:
+        if types and types[-1] in _TERMINAL:
+            _refuse(f"{place}.status", f"is {status}, and the last event is {types[-1]}")
+        return
+    if tuple(types[-len(end) :]) != end:
+        _refuse(f"{place}.status", f"is {status}, and the run does not end {' '.join(end)}")
+
+
+def check_findings_shape(predicate: Mapping[str, Any]) -> None:
+    """One finding for each planned item, its sealed fields those of the item.
+
+    This much can be said without events as well.
+    """
+    planned_by_nodeid = {planned["nodeid"]: planned for planned in predicate["seal"]["plan"]}
+    for index, case in enumerate(predicate["cases"]):
+        planned = planned_by_nodeid[case["nodeid"]]
+        for replica in case["replicas"]:
+            place = f"cases[{index}].findings"
+            findings = replica["findings"]
+            _same(f"{place}: number", len(findings), len(planned["items"]))
+            for item, finding in zip(planned["items"], findings, strict=True):
+                for name in ("id", "kind", "gate", "weight", "severity", "version", "label"):
+                    _same(f"{place}[{item['id']}].{name}", finding[name], item[name])
+                if (finding["outcome"] == "indeterminate") != bool(finding["causes"]):
+                    _refuse(
+                        f"{place}[{item['id']}].causes", "go with indeterminate, and with it alone"
+                    )
+            _check_hard_verdict(case, planned, findings, place)
+
+
+def _check_hard_verdict(
+    case: Mapping[str, Any], planned: Mapping[str, Any], findings: Sequence[Any], place: str
+) -> None:
+    """The verdict is Kleene's conjunction of the gates."""
+    gates = [
+        finding["outcome"]
+        for item, finding in zip(planned["items"], findings, strict=True)
+        if item["gate"]
+    ]
+    own = "invalid" if "fail" in gates else "valid"
+    if own == "valid" and "indeterminate" in gates:
+        own = "indeterminate"
+    _same(f"{place}: verdict", case["verdict"], own)

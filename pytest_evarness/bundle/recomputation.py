@@ -1,0 +1,320 @@
+"""Steps 6 to 8 of verification: judge again, say again what is not proven, run again.
+
+Nothing here reads a file, starts a process, or imports a name that a bundle holds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from pytest_evarness.bundle.consistency import Events, planned_items
+from pytest_evarness.bundle.not_proven import not_proven
+from pytest_evarness.bundle.statement import finding_record, output_of
+from pytest_evarness.bundle.summary import summarise
+from pytest_evarness.checks.evidence import Evidence, RunFacts, named_types, possible_types
+from pytest_evarness.checks.judge import Judge
+from pytest_evarness.core import c1
+from pytest_evarness.core.finding import Finding
+from pytest_evarness.core.json import shown
+from pytest_evarness.errors import InputError, UnverifiedError, UsageError
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.case import CompiledCase
+    from pytest_evarness.core.graph import Graph
+    from pytest_evarness.core.plan import PlannedItem
+    from pytest_evarness.core.registry import Registry
+
+__all__ = ["check_findings", "check_not_proven", "check_output", "check_verdict", "run_again"]
+
+
+class _Graphs:
+    """Graphs of a bundle, each parsed once."""
+
+    def __init__(self, predicate: Mapping[str, Any], registry: Registry) -> None:
+        self._text = {row["digest"]: row["text"] for row in predicate["texts"]}
+        self._registry = registry
+        self._parsed: dict[str, Graph | None] = {}
+
+    def text(self, digest: str) -> str:
+        return str(self._text[digest])
+
+    def find(self, digest: str) -> Graph | None:
+        """None where a node type is not known here or the text is no graph."""
+        from pytest_evarness.core.graph import parse_graph
+
+        if digest not in self._parsed:
+            graph, faults = parse_graph(json.loads(self._text[digest]), self._registry)
+            self._parsed[digest] = None if faults else graph
+        return self._parsed[digest]
+
+
+def check_findings(predicate: Mapping[str, Any], events: Events, registry: Registry) -> list[str]:
+    """Judge every case again from what is enclosed and compare, field by field.
+
+    Returns:
+        What could not be judged here and is taken on the signer's word.
+
+    Raises:
+        UnverifiedError: A finding, a verdict or a composite is not what the evidence gives.
+    """
+    seal = predicate["seal"]
+    definitions = {row["digest"]: json.loads(row["text"]) for row in seal["definitions"]}
+    judge = Judge(registry, strict_vacuity=seal["settings"]["strict_vacuity"])
+    graphs = _Graphs(predicate, registry)
+    foreign = not {row["name"] for row in seal["plugins"]} <= set(registry.sources)
+    planned_by_nodeid = {planned["nodeid"]: planned for planned in seal["plan"]}
+    word: list[str] = []
+    for index, case in enumerate(predicate["cases"]):
+        planned = planned_by_nodeid[case["nodeid"]]
+        items = planned_items(planned, definitions)
+        for replica in case["replicas"]:
+            place = f"cases[{index}]"
+            ids = [finding["id"] for finding in replica["findings"]]
+            if ids != [item.id for item in items]:
+                raise UnverifiedError(f"{place}.findings: are not one for each planned item")
+            evidence = _evidence(case, replica, events, registry, graphs, items)
+            given: dict[str, Finding] = {}
+            if foreign:
+                given = _given(items, replica, registry, place)
+                word.extend(
+                    f"{case['nodeid']}::{name}: judged with parts of a plug-in" for name in given
+                )
+            threshold = planned["threshold"]
+            judgement = judge.judge(
+                items,
+                evidence,
+                threshold=None if threshold is None else Fraction(threshold),
+                given=given,
+            )
+            for number, finding in enumerate(judgement.findings):
+                _same_record(
+                    replica["findings"][number],
+                    finding_record(finding),
+                    f"{case['nodeid']}::{finding.id}",
+                )
+            composite = judgement.composite
+            _same(f"{place}.verdict", case["verdict"], judgement.verdict)
+            _same(
+                f"{place}.composite",
+                case["composite"],
+                None if composite is None else dict(composite.as_record()),
+            )
+            _same(f"{place}.primary", case["primary"], judgement.primary)
+    return word
+
+
+def _evidence(
+    case: Mapping[str, Any],
+    replica: Mapping[str, Any],
+    events: Events,
+    registry: Registry,
+    graphs: _Graphs,
+    items: tuple[PlannedItem, ...],
+) -> Evidence:
+    runs = {run["label"]: run for run in replica["runs"]}
+    graph = graphs.find(case["inputs"]["graph"])
+    events_a = events[case["nodeid"], "a"]
+    return Evidence(
+        events=events_a,
+        a=_facts(runs["a"]),
+        b=_facts(runs["b"]) if "b" in runs else None,
+        events_b=events.get((case["nodeid"], "b")),
+        error_b=replica["error_b"],
+        output=_whole_output(replica, events_a),
+        possible=None if graph is None else possible_types(graph, registry, named_types(items)),
+        leftovers=tuple(replica["leftovers"]),
+    )
+
+
+def _facts(run: Mapping[str, Any]) -> RunFacts:
+    return RunFacts(
+        label=run["label"],
+        status=run["status"],
+        complete=run["complete"],
+        events=run["events"],
+        trace_digest=run["trace_digest"],
+        chain_digest=run["chain_digest"],
+        world_digest=run["world_digest"],
+        error=run["error"],
+    )
+
+
+def _whole_output(replica: Mapping[str, Any], events: list[dict[str, Any]]) -> str | None:
+    if replica["evidence"]:
+        return str(replica["evidence"][0]["text"])
+    return output_of(events)
+
+
+def check_output(predicate: Mapping[str, Any], events: Events) -> list[str]:
+    """An enclosed output is the one that its run names by digest.
+
+    Returns:
+        Outputs that are cut in their event and not enclosed.
+
+    Raises:
+        UnverifiedError: It is another text, or one that the event holds anyway.
+    """
+    word = []
+    for index, case in enumerate(predicate["cases"]):
+        for replica in case["replicas"]:
+            parsed = events.get((case["nodeid"], "a"))
+            if parsed is None:
+                continue
+            beginning = output_of(parsed)
+            record = parsed[-1]["payload"].get("output") if beginning is not None else None
+            place = f"cases[{index}].evidence"
+            if replica["evidence"]:
+                whole = replica["evidence"][0]["text"]
+                if beginning is None or not isinstance(record, dict):
+                    raise UnverifiedError(f"{place}: an output of a run that has none")
+                if record.get("digest") != c1.sha256_text(whole) or beginning == whole:
+                    raise UnverifiedError(f"{place}: is not the output that the run names")
+            elif isinstance(record, dict) and beginning is not None:
+                if record.get("digest") == c1.sha256_text(beginning):
+                    continue
+                if (
+                    "truncated" not in json.dumps(record)
+                    and "truncated" not in parsed[-1]["payload"]
+                ):
+                    raise UnverifiedError(f"{place}: the output is not the one its digest names")
+                word.append(f"{case['nodeid']}: the whole output, which is too long to be enclosed")
+    return word
+
+
+def _given(
+    items: tuple[PlannedItem, ...], replica: Mapping[str, Any], registry: Registry, place: str
+) -> dict[str, Finding]:
+    """Findings that need a predicate or an event type that only a plug-in brings."""
+    from pytest_evarness.contract.model import from_definition
+
+    given = {}
+    for item, record in zip(items, replica["findings"], strict=True):
+        if item.kind not in ("contract", "trace") or item.definition is None:
+            continue
+        if item.broken is not None or item.applies is not None:
+            continue
+        try:
+            from_definition(item.definition, registry)
+        except (InputError, ValueError):
+            given[item.id] = _parsed_finding(record, f"{place}.findings[{item.id}]")
+    return given
+
+
+def _parsed_finding(record: Mapping[str, Any], place: str) -> Finding:
+    try:
+        return Finding.from_record({**record, "witness": json.loads(record["witness"])})
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise UnverifiedError(f"{place}: no finding ({error})") from error
+
+
+def _same_record(got: Mapping[str, Any], want: Mapping[str, Any], place: str) -> None:
+    for name, value in want.items():
+        _same(f"{place}: {name}", got[name], value)
+
+
+def _same(place: str, got: Any, want: Any) -> None:
+    if got != want or type(got) is not type(want):
+        raise UnverifiedError(
+            f"{place}: is {shown(got, 300)}, and judged again it is {shown(want, 300)}"
+        )
+
+
+def check_verdict(predicate: Mapping[str, Any]) -> None:
+    """The session's verdict and counts follow from the cases.
+
+    Raises:
+        UnverifiedError: They do not.
+    """
+    own = summarise(predicate)
+    for name, value in own.items():
+        _same(f"verdict.{name}", predicate["verdict"][name], value)
+
+
+def check_not_proven(
+    predicate: Mapping[str, Any], registry: Registry, *, signed: bool
+) -> list[str]:
+    """What is not proven is said, all of it.
+
+    Returns:
+        Sentences that only the producer could write, where a plug-in took part.
+
+    Raises:
+        UnverifiedError: A sentence is missing, or says what the bundle does not give.
+    """
+    given = predicate["not_proven"]
+    own = not_proven(predicate, registry, signed=signed)
+    if given == own:
+        return []
+    missing = [text for text in own if text not in given]
+    further = [text for text in given if text not in own]
+    foreign = not {row["name"] for row in predicate["seal"]["plugins"]} <= set(registry.sources)
+    if foreign:
+        # Coverage in words of a domain that is not here: neither can be made again.
+        about = " that no case exercised: "
+        missing = [text for text in missing if about not in text and "cannot be told" not in text]
+        if not missing and all(about in text for text in further):
+            return further
+    if missing:
+        raise UnverifiedError(f"not_proven: leaves out {shown(missing[0], 300)}")
+    if further:
+        raise UnverifiedError(f"not_proven: {shown(further[0], 300)} is not so")
+    raise UnverifiedError("not_proven: is in another order, or says something twice")
+
+
+def run_again(
+    predicate: Mapping[str, Any], registry: Registry, *, allow_code: bool
+) -> tuple[int, list[str]]:
+    """Execute the enclosed cases here and compare digests; no check is run.
+
+    Returns:
+        How many cases gave the same digests, and why the others could not be run.
+
+    Raises:
+        UsageError: A graph holds code of its own and ``allow_code`` is false.
+        UnverifiedError: A case gave another digest, or a text is no compiled case.
+    """
+    from pytest_evarness.core.case import CompiledCase
+    from pytest_evarness.core.execution import execute
+
+    graphs = _Graphs(predicate, registry)
+    compiled: list[tuple[Mapping[str, Any], CompiledCase]] = []
+    skipped = []
+    for case in predicate["cases"]:
+        nodeid, inputs = case["nodeid"], case["inputs"]
+        graph_text, overlays_text = graphs.text(inputs["graph"]), graphs.text(inputs["overlays"])
+        code = _code_nodes(json.loads(graph_text))
+        if code and not allow_code:
+            # Asked before anything runs, for all cases: no half of a bundle is executed.
+            raise UsageError(
+                f"{nodeid}: node '{code[0]}' runs code that the bundle encloses",
+                fix="read it, then add --allow-code",
+            )
+        try:
+            again = CompiledCase.from_texts(inputs["compiled"], graph_text, overlays_text, registry)
+        except InputError as error:
+            skipped.append(f"{nodeid}: cannot be built here ({error.problem})")
+            continue
+        if again.secrets:
+            skipped.append(f"{nodeid}: needs secrets, which no bundle holds")
+        elif case["replicas"][0]["status"] == "unfinished":
+            skipped.append(f"{nodeid}: was stopped from outside, so there is no whole run")
+        else:
+            compiled.append((case, again))
+    for case, again in compiled:
+        run = execute(again, registry)
+        recorded = case["replicas"][0]["runs"][0]
+        for name in ("status", "trace_digest", "chain_digest", "world_digest"):
+            if getattr(run, name) != recorded[name]:
+                raise UnverifiedError(
+                    f"{case['nodeid']}: run again here, {name} is {getattr(run, name)}"
+                    f" and not {recorded[name]}"
+                )
+    return len(compiled), skipped
+
+
+def _code_nodes(graph: Any) -> list[str]:
+    nodes = graph.get("nodes", []) if isinstance(graph, Mapping) else []
+    return [str(node.get("id")) for node in nodes if node.get("type") == "python"]

@@ -1,0 +1,375 @@
+"""The shape of a statement, field by field: nothing may be missing, nothing may be added.
+
+Written out instead of borrowed from a schema library: it is part of what a verifier is trusted
+for, and a reader of docs/bundle-format.md finds the same list there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from pytest_evarness.core.json import kind_of, shown
+from pytest_evarness.errors import UnverifiedError
+
+__all__ = ["STATEMENT", "Check", "check_shape"]
+
+Check: TypeAlias = Callable[[Any, str], None]
+"""``check(value, place)``; raises :class:`UnverifiedError` with the place."""
+
+
+def check_shape(value: Any, check: Check, place: str = "statement") -> None:
+    """Refuse a value that is not of exactly this shape.
+
+    Raises:
+        UnverifiedError: The first place that differs.
+    """
+    check(value, place)
+
+
+def _is(kind: type, word: str) -> Check:
+    def check(value: Any, place: str) -> None:
+        # bool is a kind of int in Python and never in JSON.
+        if type(value) is not kind:
+            raise UnverifiedError(f"{place}: must be {word} (got {kind_of(value)})")
+
+    return check
+
+
+text = _is(str, "text")
+boolean = _is(bool, "true or false")
+
+
+def whole(value: Any, place: str) -> None:
+    """A count: an integer of 0 or more."""
+    if type(value) is not int or value < 0:
+        raise UnverifiedError(f"{place}: must be a count (got {shown(value)})")
+
+
+def integer(value: Any, place: str) -> None:
+    """Any integer."""
+    if type(value) is not int:
+        raise UnverifiedError(f"{place}: must be an integer (got {shown(value)})")
+
+
+def one_of(*words: Any) -> Check:
+    """One of a closed set of values, types included."""
+
+    def check(value: Any, place: str) -> None:
+        if not any(type(value) is type(word) and value == word for word in words):
+            known = ", ".join(shown(word) for word in words)
+            raise UnverifiedError(f"{place}: must be one of {known} (got {shown(value)})")
+
+    return check
+
+
+def matching(expression: str, what: str) -> Check:
+    """A text of exactly that form."""
+    compiled = re.compile(expression, re.ASCII)
+
+    def check(value: Any, place: str) -> None:
+        if type(value) is not str or not compiled.fullmatch(value):
+            raise UnverifiedError(f"{place}: must be {what} (got {shown(value)})")
+
+    return check
+
+
+def nullable(inner: Check) -> Check:
+    """null, or what ``inner`` takes."""
+
+    def check(value: Any, place: str) -> None:
+        if value is not None:
+            inner(value, place)
+
+    return check
+
+
+def list_of(inner: Check, *, least: int = 0, most: int | None = None) -> Check:
+    """A list of such values."""
+
+    def check(value: Any, place: str) -> None:
+        if type(value) is not list:
+            raise UnverifiedError(f"{place}: must be a list (got {kind_of(value)})")
+        if len(value) < least or (most is not None and len(value) > most):
+            raise UnverifiedError(f"{place}: has {len(value)} elements")
+        for index, part in enumerate(value):
+            inner(part, f"{place}[{index}]")
+
+    return check
+
+
+def record(fields: Mapping[str, Check]) -> Check:
+    """A mapping of exactly these fields."""
+    names = frozenset(fields)
+
+    def check(value: Any, place: str) -> None:
+        if type(value) is not dict:
+            raise UnverifiedError(f"{place}: must be a mapping (got {kind_of(value)})")
+        if value.keys() != names:
+            for name in value:
+                if name not in names:
+                    raise UnverifiedError(f"{place}: unknown field {shown(name)}")
+            missing = ", ".join(sorted(names - value.keys()))
+            raise UnverifiedError(f"{place}: missing field {missing}")
+        for name, inner in fields.items():
+            inner(value[name], f"{place}.{name}")
+
+    return check
+
+
+DIGEST = matching(r"sha256:[0-9a-f]{64}", "sha256: and 64 hex digits")
+HEX = matching(r"[0-9a-f]{64}", "64 hex digits")
+GIT = matching(r"[0-9a-f]{40}|[0-9a-f]{64}", "40 or 64 hex digits")
+TRACE = matching(r"c1:sha256:[0-9a-f]{64}", "c1:sha256: and 64 hex digits")
+CHAIN = matching(r"c1:chain-sha256:[0-9a-f]{64}", "c1:chain-sha256: and 64 hex digits")
+TIME = matching(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "a time in UTC")
+NUMBER = matching(r"-?(0|[1-9]\d*)(\.\d+|/[1-9]\d*)?", "a decimal or a fraction")
+OUTCOME = one_of("pass", "fail", "indeterminate")
+VERDICT = one_of("valid", "invalid", "indeterminate")
+SEVERITY = one_of("info", "minor", "major", "critical")
+MODE = one_of("release", "exploratory", "diagnostic")
+STATUS = one_of("completed", "blocked", "paused", "failed", "unscripted", "unfinished")
+CAUSE = one_of(
+    "missing_evidence",
+    "malformed_evidence",
+    "stale_evidence",
+    "contradictory_evidence",
+    "unfinished_run",
+    "evaluator_error",
+)
+NAMED_TEXT = record({"digest": DIGEST, "text": text})
+PACKAGE = record({"name": text, "version": text})
+NOTHING = list_of(text, most=0)
+"""A list that this version of the format leaves empty; a later one gives it a shape."""
+
+COMPOSITE = record(
+    {
+        "low": nullable(NUMBER),
+        "high": nullable(NUMBER),
+        "threshold": NUMBER,
+        "raw": nullable(NUMBER),
+    }
+)
+
+ITEM = record(
+    {
+        "id": text,
+        "kind": one_of("reproduces", "expect", "contract", "trace", "score"),
+        "gate": boolean,
+        "decides": boolean,
+        "weight": NUMBER,
+        "severity": SEVERITY,
+        "version": nullable(integer),
+        "description": text,
+        "definition": nullable(DIGEST),
+        "vacuous": one_of("pass", "fail", "indeterminate"),
+        "enforced_by": list_of(text),
+        "label": one_of("preventive", "detection-only"),
+        "applies": nullable(text),
+        "broken": nullable(text),
+        "informational": boolean,
+        "written": boolean,
+        "untested": boolean,
+        "path": text,
+        "line": whole,
+        "selected": boolean,
+        "why": nullable(text),
+    }
+)
+
+PLANNED_CASE = record(
+    {
+        "nodeid": text,
+        "file": text,
+        "case": text,
+        "base": text,
+        "mode": MODE,
+        "digest": DIGEST,
+        "scenario": DIGEST,
+        "threshold": nullable(NUMBER),
+        "waived": list_of(text),
+        "items": list_of(ITEM, least=1),
+    }
+)
+
+CONTRACT = record(
+    {
+        "id": text,
+        "version": nullable(integer),
+        "owner": nullable(text),
+        "gate": boolean,
+        "severity": SEVERITY,
+        "untested": boolean,
+        "origin": text,
+        "definition": DIGEST,
+    }
+)
+
+SEAL = record(
+    {
+        "digest": DIGEST,
+        "format": one_of(1),
+        "engine": list_of(PACKAGE, least=1),
+        "plugins": list_of(PACKAGE),
+        "nonce": matching(r"[0-9a-f]{32}", "32 hex digits"),
+        "time": TIME,
+        "challenge": nullable(text),
+        "settings": record(
+            {
+                "rerun": one_of("mirror", "inline"),
+                "events": one_of("full", "digest"),
+                "strict_vacuity": boolean,
+            }
+        ),
+        "environment": DIGEST,
+        "subjects": list_of(record({"name": text, "sha256": HEX})),
+        "git": nullable(record({"commit": GIT, "tree": GIT, "clean": nullable(boolean)})),
+        "contracts": list_of(CONTRACT),
+        "overrides": NOTHING,
+        "redefined": list_of(
+            record({"id": text, "version": nullable(integer), "definition": DIGEST})
+        ),
+        "overlays": list_of(record({"name": text, "label": text, "sha256": HEX})),
+        "policies": list_of(record({"scenario": text, "revision": text})),
+        "definitions": list_of(NAMED_TEXT),
+        "plan": list_of(PLANNED_CASE),
+        "broken": list_of(record({"file": text, "text": text})),
+    }
+)
+
+ENVIRONMENT = record(
+    {
+        "python": text,
+        "platform": text,
+        "packages": list_of(PACKAGE),
+        "shell": nullable(text),
+        "rerun": one_of("mirror", "inline"),
+        "mirror": list_of(text),
+        "sandbox": text,
+        "network": text,
+    }
+)
+
+INPUTS = record(
+    {
+        "compiled": text,
+        "scenario": text,
+        "graph": DIGEST,
+        "overlays": DIGEST,
+        "fixture": nullable(text),
+        "approvals": list_of(text),
+        "seed": integer,
+        "schedule": text,
+        "provider": text,
+        "params": list_of(text),
+        "policy": nullable(text),
+    }
+)
+
+RUN = record(
+    {
+        "label": one_of("a", "b"),
+        "status": STATUS,
+        "complete": boolean,
+        "events": whole,
+        "trace_digest": TRACE,
+        "chain_digest": CHAIN,
+        "world_digest": DIGEST,
+        "binding": DIGEST,
+        "error": nullable(text),
+    }
+)
+
+FINDING = record(
+    {
+        "id": text,
+        "version": nullable(integer),
+        "kind": text,
+        "gate": boolean,
+        "weight": NUMBER,
+        "severity": SEVERITY,
+        "outcome": OUTCOME,
+        "score": nullable(NUMBER),
+        "causes": list_of(CAUSE),
+        "reason": text,
+        "leaning": nullable(OUTCOME),
+        "decisive_seq": nullable(whole),
+        "vacuous": boolean,
+        "witness": text,
+        "label": one_of("preventive", "detection-only"),
+        "looked_at": list_of(text),
+    }
+)
+
+REPLICA = record(
+    {
+        "replica": one_of(0),
+        "seed": integer,
+        "status": STATUS,
+        "verdict": VERDICT,
+        "composite": nullable(COMPOSITE),
+        "runs": list_of(RUN, least=1, most=2),
+        "events": nullable(list_of(text)),
+        "events_b": nullable(list_of(text)),
+        "error_b": nullable(text),
+        "world": text,
+        "world_b": nullable(text),
+        "evidence": list_of(
+            record({"kind": one_of("output"), "item": one_of("expect"), "text": text}), most=1
+        ),
+        "leftovers": list_of(text),
+        "findings": list_of(FINDING, least=1),
+    }
+)
+
+CASE = record(
+    {
+        "id": text,
+        "nodeid": text,
+        "mode": MODE,
+        "verdict": VERDICT,
+        "composite": nullable(COMPOSITE),
+        "primary": nullable(text),
+        "inputs": INPUTS,
+        "replicas": list_of(REPLICA, least=1, most=1),
+    }
+)
+
+PREDICATE = record(
+    {
+        "seal": SEAL,
+        "environment": ENVIRONMENT,
+        "texts": list_of(NAMED_TEXT),
+        "cases": list_of(CASE),
+        "review_queue": NOTHING,
+        "verdict": record(
+            {
+                "holds": nullable(boolean),
+                "valid": whole,
+                "invalid": whole,
+                "indeterminate": whole,
+                "pending": whole,
+                "note": text,
+            }
+        ),
+        "not_proven": list_of(text, least=1),
+    }
+)
+
+
+def _subject_digest(value: Any, place: str) -> None:
+    if type(value) is dict and "gitCommit" in value:
+        record({"gitCommit": GIT, "gitTree": GIT})(value, place)
+    else:
+        record({"sha256": HEX})(value, place)
+
+
+STATEMENT = record(
+    {
+        "_type": one_of("https://in-toto.io/Statement/v1"),
+        "subject": list_of(record({"name": text, "digest": _subject_digest}), least=1),
+        "predicateType": one_of("https://pytest-evarness.readthedocs.io/proof/v1"),
+        "predicate": PREDICATE,
+    }
+)
