@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_evarness.checks.evidence import Evidence, RunFacts, possible_types
+from pytest_evarness.checks.evidence import Evidence, RunFacts, named_types, possible_types
 from pytest_evarness.checks.judge import Judge, Judgement
 from pytest_evarness.core.registry import Registry, load_registry
 
@@ -220,12 +220,6 @@ class Engine(AbstractContextManager["Engine"]):
         return self._mirror
 
     def _evidence(self, case: Case, run_a: Run, run_b: Run | None, error_b: str | None) -> Evidence:
-        named = [
-            name
-            for item in case.items
-            if item.definition is not None and item.kind in ("contract", "trace")
-            for name in item.definition.get("types", ())  # type: ignore[union-attr]
-        ]
         differs = run_b is not None and run_b.trace_digest != run_a.trace_digest
         return Evidence(
             events=[event.as_record() for event in run_a.events],
@@ -234,7 +228,7 @@ class Engine(AbstractContextManager["Engine"]):
             events_b=[event.as_record() for event in run_b.events] if run_b and differs else None,
             error_b=error_b,
             output=run_a.output,
-            possible=possible_types(case.compiled.graph, self.registry, named),
+            possible=possible_types(case.compiled.graph, self.registry, named_types(case.items)),
             leftovers=tuple(run_a.leftovers),
         )
 

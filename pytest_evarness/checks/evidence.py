@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_evarness.core.graph import Graph
+    from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.core.registry import Registry
     from pytest_evarness.core.trace import TraceEvent
 
-__all__ = ["Evidence", "RunFacts", "possible_types"]
+__all__ = ["Evidence", "RunFacts", "named_types", "possible_types"]
 
 KERNEL_TYPES = frozenset(
     {
@@ -71,6 +72,31 @@ class Evidence:
     output: str | None = None
     possible: frozenset[str] | None = None
     leftovers: tuple[str, ...] = field(default=())
+
+
+def named_types(items: Iterable[PlannedItem]) -> frozenset[str]:
+    """Event types that the contracts of a case name in their patterns."""
+    found: set[str] = set()
+
+    def walk(value: Any) -> None:
+        if isinstance(value, Mapping):
+            for key, part in value.items():
+                if key == "type":
+                    found.update(
+                        one
+                        for one in (part if isinstance(part, list) else [part])
+                        if isinstance(one, str)
+                    )
+                elif key not in ("where", "bind"):
+                    walk(part)
+        elif isinstance(value, list | tuple):
+            for part in value:
+                walk(part)
+
+    for item in items:
+        if item.kind in ("contract", "trace") and item.definition is not None:
+            walk(item.definition.get("assert"))
+    return frozenset(found)
 
 
 def possible_types(graph: Graph, registry: Registry, named: Iterable[str]) -> frozenset[str] | None:

@@ -66,9 +66,19 @@ class Judge:
         self._by_text: dict[str, Contract | str] = {}
 
     def judge(
-        self, items: Sequence[PlannedItem], evidence: Evidence, *, threshold: Fraction | None
+        self,
+        items: Sequence[PlannedItem],
+        evidence: Evidence,
+        *,
+        threshold: Fraction | None,
+        given: Mapping[str, Finding] | None = None,
     ) -> Judgement:
-        """Judge every item of a case on run A's evidence; run B serves ``reproduces`` alone."""
+        """Judge every item of a case on run A's evidence; run B serves ``reproduces`` alone.
+
+        Args:
+            given: Findings, by item id, that cannot be made again here and are taken as they are:
+                what a verifier takes on the signer's word.
+        """
         by_id: dict[str, Finding] = {}
         pause_is_end = False
         for item in items:
@@ -78,6 +88,7 @@ class Judge:
             elif item.kind == "reproduces":
                 by_id[item.id] = judge_reproduction(item, evidence)
         by_id.update(self._judge_contracts(items, evidence, pause_is_end=pause_is_end))
+        by_id.update(given or {})
         for item in items:
             if item.kind != "score":
                 by_id[item.id] = self._settled(item, by_id[item.id])
@@ -171,8 +182,9 @@ class Judge:
         if text not in self._by_text:
             try:
                 self._by_text[text] = from_definition(definition, self.registry)
-            except InputError as error:
-                self._by_text[text] = f"the contract cannot be read here: {error.problem}"
+            except (InputError, ValueError) as error:
+                problem = error.problem if isinstance(error, InputError) else str(error)
+                self._by_text[text] = f"the contract cannot be read here: {problem}"
         return self._by_text[text]
 
     # -- vacuity, gates --------------------------------------------------------------------

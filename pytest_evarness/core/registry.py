@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         Predicate,
     )
 
-__all__ = ["ENTRY_POINT_GROUP", "Registry", "Table", "load_registry", "nearest"]
+__all__ = ["ENTRY_POINT_GROUP", "Registry", "Table", "load_registry", "nearest", "packaged_registry"]
 
 ENTRY_POINT_GROUP = "evarness.plugins"
 
@@ -162,6 +162,20 @@ def load_registry(hooks: Iterable[tuple[str, Callable[[Registry], object]]] = ()
             registry.broken.append((name, f"{type(error).__name__}: {error}"))
         else:
             registry.sources.append(name)
+    return registry
+
+
+def packaged_registry() -> Registry:
+    """The kernel and the domains of this package alone: no entry point is looked up or imported.
+
+    For whoever verifies what a stranger sent: the answer must not depend on what is installed.
+    """
+    from pytest_evarness.core.vocabulary import register_kernel
+
+    registry = Registry()
+    register_kernel(registry)
+    _load_agents()(registry)
+    registry.sources.append("agents")
     return registry
 
 
