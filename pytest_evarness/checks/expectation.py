@@ -101,12 +101,13 @@ def _judge_output(
     answer = matcher.test(evidence.output)
     if answer.held is True:
         return None
-    if answer.held is None and answer.cause is not None:
+    # A value of another type fails a check: the output is what it is, and it is whole.
+    if answer.held is None and answer.cause is not Cause.MALFORMED_EVIDENCE:
         return _finding(
             item,
             Outcome.INDETERMINATE,
             f"expect.output is undecided: {answer.why}",
-            causes=(answer.cause,),
+            causes=(answer.cause or Cause.EVALUATOR_ERROR,),
             evidence=evidence,
         )
     return _finding(

@@ -1,0 +1,3 @@
+"""Pytester for the tests of the plug-in; nothing else."""
+
+pytest_plugins = ["pytester"]
