@@ -1,0 +1,302 @@
+"""A compiled case: everything a run needs, as text that can be sent anywhere and run again."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pytest_evarness.core import c1
+from pytest_evarness.core.graph import Graph, check_schedule, parse_graph
+from pytest_evarness.core.json import shown
+from pytest_evarness.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_evarness.core.json import Json, JsonObject
+    from pytest_evarness.core.registry import Registry
+
+__all__ = ["CASE_FORMAT", "Budget", "CompiledCase"]
+
+CASE_FORMAT = 1
+
+_KEYS = frozenset(
+    {
+        "format",
+        "scenario",
+        "case",
+        "fixture",
+        "graph",
+        "overlays",
+        "environment",
+        "seed",
+        "provider",
+        "schedule",
+        "budget",
+        "policy_revision",
+        "secrets",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Bounds of one run.
+
+    Attributes:
+        events: How many events it may emit.
+        seconds: Wall time; exceeding it says nothing about the harness.
+        loops: Turns of all loop nodes together; None means ``max_loops`` for each loop node.
+    """
+
+    events: int = 10_000
+    seconds: float = 30.0
+    loops: int | None = None
+
+    def as_record(self) -> dict[str, Json]:
+        """The JSON form, every field present."""
+        return {"events": self.events, "seconds": float(self.seconds), "loops": self.loops}
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledCase:
+    """One case, ready to run in this process, in a mirror, or by whoever verifies a bundle.
+
+    Attributes:
+        scenario: The scenario's id.
+        case: The case's id, matrix point included.
+        fixture: The fixture's name; empty where there is none.
+        graph_text: The c1 text of ``graph.as_record()``; many cases share one.
+        environment: Normalised by the domains, defaults filled in.
+        overlays: Packaged configuration in force, by name.
+        overlays_text: The c1 text of ``overlays``.
+        secrets: Names of environment variables; their values are never part of a case.
+        text: The c1 text of the case, graph and overlays standing in it as digests.
+        digest: ``sha256:`` and the hex digest of ``text``.
+    """
+
+    scenario: str
+    case: str
+    fixture: str
+    graph: Graph
+    graph_text: str
+    environment: JsonObject
+    seed: int
+    provider: str
+    schedule: str
+    budget: Budget
+    policy_revision: str | None
+    overlays: JsonObject
+    overlays_text: str
+    secrets: tuple[str, ...]
+    text: str
+    digest: str
+
+    @property
+    def graph_digest(self) -> str:
+        """``sha256:`` and the hex digest of ``graph_text``."""
+        return c1.sha256_text(self.graph_text)
+
+    @property
+    def overlays_digest(self) -> str:
+        """``sha256:`` and the hex digest of ``overlays_text``."""
+        return c1.sha256_text(self.overlays_text)
+
+    @classmethod
+    def build(
+        cls,
+        *,
+        scenario: str,
+        case: str,
+        graph: Graph,
+        environment: JsonObject | None = None,
+        fixture: str = "",
+        seed: int | None = None,
+        provider: str | None = None,
+        schedule: str = "canonical",
+        budget: Budget | None = None,
+        policy_revision: str | None = None,
+        overlays: JsonObject | None = None,
+        secrets: Iterable[str] = (),
+        graph_text: str | None = None,
+        overlays_text: str | None = None,
+    ) -> CompiledCase:
+        """Fix all parts and take the digest.
+
+        Args:
+            seed: None takes the graph's.
+            provider: None takes the graph's.
+            graph_text: What an earlier case of the same graph got; computed where it is not given.
+            overlays_text: Likewise.
+
+        Raises:
+            DeterminismError: A value that has no canonical form.
+            InputError: A schedule or a bound that does not exist.
+        """
+        bounds = budget if budget is not None else Budget()
+        _check_budget(bounds)
+        check_schedule(schedule)
+        environment_copy, environment_text = c1.frozen(environment or {}, "environment")
+        if overlays_text is None:
+            overlays_copy, overlays_text = c1.frozen(overlays or {}, "overlays")
+        else:
+            overlays_copy = overlays or {}
+        if graph_text is None:
+            graph_text = c1.text(graph.as_record())
+        names = tuple(secrets)
+        actual_seed = graph.params.seed if seed is None else seed
+        actual_provider = graph.params.provider if provider is None else provider
+        head: dict[str, Json] = {
+            "format": CASE_FORMAT,
+            "scenario": scenario,
+            "case": case,
+            "fixture": fixture,
+            "graph": c1.sha256_text(graph_text),
+            "overlays": c1.sha256_text(overlays_text),
+            "environment": None,
+            "seed": actual_seed,
+            "provider": actual_provider,
+            "schedule": schedule,
+            "budget": bounds.as_record(),
+            "policy_revision": policy_revision,
+            "secrets": list(names),
+        }
+        text = _text_with(head, environment_text)
+        return cls(
+            scenario=scenario,
+            case=case,
+            fixture=fixture,
+            graph=graph,
+            graph_text=graph_text,
+            environment=environment_copy,
+            seed=actual_seed,
+            provider=actual_provider,
+            schedule=schedule,
+            budget=bounds,
+            policy_revision=policy_revision,
+            overlays=overlays_copy,
+            overlays_text=overlays_text,
+            secrets=names,
+            text=text,
+            digest=c1.sha256_text(text),
+        )
+
+    @classmethod
+    def from_texts(
+        cls,
+        text: str,
+        graph_text: str,
+        overlays_text: str,
+        registry: Registry,
+        *,
+        graph: Graph | None = None,
+    ) -> CompiledCase:
+        """Read back what :meth:`build` wrote, from a bundle or from a pipe.
+
+        Args:
+            graph: What ``graph_text`` was read as before, to save reading it again.
+
+        Raises:
+            InputError: A text that is not of this form, or texts that do not belong together.
+        """
+        record = _read(text, "case")
+        if set(record) != _KEYS:
+            odd = sorted(set(record) ^ _KEYS)
+            raise InputError(f"case: keys must be those of format {CASE_FORMAT} (differ in {odd})")
+        if record["format"] != CASE_FORMAT:
+            raise InputError(f"case.format: unknown (got {shown(record['format'])}; {CASE_FORMAT})")
+        for name, content in (("graph", graph_text), ("overlays", overlays_text)):
+            if record[name] != c1.sha256_text(content):
+                raise InputError(
+                    f"case.{name}: differs from the text that is to be it "
+                    f"(got {shown(record[name])}; the text gives {c1.sha256_text(content)})"
+                )
+        if graph is None:
+            graph, faults = parse_graph(_read(graph_text, "graph"), registry)
+            if graph is None or faults:
+                raise InputError(f"graph: {'; '.join(fault.text for fault in faults)}")
+        _check_shape(record)
+        budget = record["budget"]
+        case = cls.build(
+            scenario=record["scenario"],
+            case=record["case"],
+            fixture=record["fixture"],
+            graph=graph,
+            graph_text=graph_text,
+            environment=record["environment"],
+            seed=record["seed"],
+            provider=record["provider"],
+            schedule=record["schedule"],
+            budget=Budget(budget["events"], budget["seconds"], budget["loops"]),
+            policy_revision=record["policy_revision"],
+            overlays=_read(overlays_text, "overlays"),
+            overlays_text=overlays_text,
+            secrets=record["secrets"],
+        )
+        if case.text != text:
+            raise InputError(
+                "case: not in its canonical form (the same content is written otherwise)"
+            )
+        return case
+
+
+def _text_with(head: dict[str, Json], environment_text: str) -> str:
+    """The text of ``head`` with an environment that is encoded already, so it is encoded once."""
+    marker = '"environment":null'
+    before, found, after = c1.text(head).partition(marker)
+    # "environment" sorts behind budget, case: no text of a user can hold the marker before it,
+    # since quotes inside texts are escaped.
+    assert found, "the environment has its place in the head"
+    return f'{before}"environment":{environment_text}{after}'
+
+
+def _check_budget(budget: Budget) -> None:
+    _check_count("budget.events", budget.events)
+    if budget.loops is not None:
+        _check_count("budget.loops", budget.loops)
+    seconds: Any = budget.seconds
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise InputError(f"budget.seconds: must be a number (got {shown(seconds)}; above 0)")
+    if not (math.isfinite(seconds) and 0 < seconds <= 1_000_000):
+        raise InputError(f"budget.seconds: must be positive (got {seconds!r}; at most 1000000)")
+
+
+def _check_count(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= c1.MAX_INTEGER:
+        raise InputError(f"{name}: must be a positive integer (got {shown(value)}; 1 or more)")
+
+
+def _check_shape(record: Mapping[str, Any]) -> None:
+    for name in ("scenario", "case", "fixture", "provider", "schedule"):
+        if not isinstance(record[name], str):
+            _wrong(name, "a text", record[name])
+    if not isinstance(record["environment"], dict):
+        _wrong("environment", "a mapping", record["environment"])
+    seed = record["seed"]
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        _wrong("seed", "an integer", seed)
+    policy = record["policy_revision"]
+    if policy is not None and not isinstance(policy, str):
+        _wrong("policy_revision", "a text or null", policy)
+    secrets = record["secrets"]
+    if not isinstance(secrets, list) or not all(isinstance(name, str) for name in secrets):
+        _wrong("secrets", "a list of names", secrets)
+    budget = record["budget"]
+    if not isinstance(budget, dict) or set(budget) != {"events", "seconds", "loops"}:
+        _wrong("budget", "{events, seconds, loops}", budget)
+
+
+def _wrong(name: str, rule: str, got: object) -> NoReturn:
+    raise InputError(f"case.{name}: must be {rule} (got {shown(got)})")
+
+
+def _read(content: str, name: str) -> dict[str, Any]:
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name}: not JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise InputError(f"{name}: must be a mapping (got {shown(value)})")
+    return value

@@ -1,0 +1,838 @@
+"""One run of one case: nodes in their order, events as they come, nothing else.
+
+No node can read a verdict here, and no fault of a node is swallowed: each ends in the trace.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NoReturn, cast, overload
+
+from pytest_evarness.core import c1
+from pytest_evarness.core.clock import DEFAULT_START, SimulatedClock
+from pytest_evarness.core.deadline import Deadline, OutOfTimeError
+from pytest_evarness.core.event import Event
+from pytest_evarness.core.graph import Graph, Node, order, parse_graph
+from pytest_evarness.core.interfaces import (
+    EnvironmentExhausted,
+    NodeBlocked,
+    RunPaused,
+    RunTotals,
+)
+from pytest_evarness.core.outcome import Cause
+from pytest_evarness.core.sandbox import Guard
+from pytest_evarness.core.secret import Masker
+from pytest_evarness.core.trace import Trace, TraceEvent
+from pytest_evarness.core.vocabulary import (
+    KERNEL,
+    TEXT_BYTES,
+    approximate_tokens,
+    clip_payload,
+    is_custom_type,
+)
+from pytest_evarness.errors import InputError
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.case import CompiledCase
+    from pytest_evarness.core.interfaces import NodeType
+    from pytest_evarness.core.json import Json, JsonObject
+    from pytest_evarness.core.registry import Registry
+    from pytest_evarness.core.runlog import RunLog
+
+__all__ = [
+    "CUSTOM_TRAIT",
+    "EMPTY_WORLD",
+    "STATUSES",
+    "Run",
+    "execute",
+    "list_indeterminism",
+    "trace_of",
+]
+
+CUSTOM_TRAIT = "custom"
+"""The trait of node types that run a user's own code: guarded, and limited to custom events."""
+
+STATUSES = ("completed", "blocked", "paused", "failed", "unscripted", "unfinished")
+
+EMPTY_WORLD = "{}"
+"""The c1 text of a world in which nothing is declared."""
+
+_FREE_FOR_DOMAINS = frozenset({"budget_breached"})
+_UNSET: Any = object()
+
+
+# -- the result ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one execution left behind.
+
+    Attributes:
+        status: One of ``STATUSES``.
+        output: The whole output text, secrets masked; None where no node set one.
+        pending: ``{node, prompt}`` of a paused run.
+        leftovers: Scripted answers that were not used, in words.
+        error: What went wrong, for ``failed``, ``unscripted`` and ``unfinished``.
+        world_text: The c1 text of the world at the end.
+        is_perturbed: True for a run made in a mirror.
+    """
+
+    events: list[Event]
+    status: str
+    trace_digest: str
+    chain_digest: str
+    output: str | None = None
+    pending: dict[str, str] | None = None
+    leftovers: list[str] = field(default_factory=list)
+    error: str | None = None
+    world_text: str = EMPTY_WORLD
+    is_perturbed: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run came to its end by itself, so that the events are all there are."""
+        return self.status not in ("unscripted", "unfinished")
+
+    @property
+    def world_digest(self) -> str:
+        """``sha256:`` and the hex digest of the world's text."""
+        return _world_digest(self.world_text)
+
+    def trace(self, pause_is_end: bool = False) -> Trace:
+        """The run as evidence; see :func:`trace_of`."""
+        return trace_of(self.status, [event.as_record() for event in self.events], pause_is_end)
+
+    def as_record(self) -> dict[str, Json]:
+        """Exactly JSON types, to cross a process or to be kept."""
+        return {
+            "status": self.status,
+            "complete": self.complete,
+            "events": [event.text for event in self.events],
+            "times": [event.ts for event in self.events],
+            "trace_digest": self.trace_digest,
+            "chain_digest": self.chain_digest,
+            "world": self.world_text,
+            "world_digest": self.world_digest,
+            "output": self.output,
+            "pending": dict(self.pending) if self.pending is not None else None,
+            "leftovers": list(self.leftovers),
+            "error": self.error,
+            "is_perturbed": self.is_perturbed,
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Run:
+        """Read what :meth:`as_record` wrote.
+
+        Raises:
+            KeyError: A field is missing.
+            ValueError: A text that is not an event.
+        """
+        events = []
+        for text, ts in zip(record["events"], record["times"], strict=True):
+            got = c1.thaw(text)
+            events.append(Event(got["seq"], got["type"], got["node_id"], got["payload"], text, ts))
+        return cls(
+            events=events,
+            status=record["status"],
+            trace_digest=record["trace_digest"],
+            chain_digest=record["chain_digest"],
+            output=record["output"],
+            pending=record["pending"],
+            leftovers=list(record["leftovers"]),
+            error=record["error"],
+            world_text=record["world"],
+            is_perturbed=record["is_perturbed"],
+        )
+
+
+_world_digest = lru_cache(maxsize=16)(c1.sha256_text)
+
+
+def trace_of(status: str, events: Sequence[TraceEvent], pause_is_end: bool = False) -> Trace:
+    """Events of a run as evidence for contracts.
+
+    Args:
+        status: The run's; it decides whether anything could follow.
+        pause_is_end: The case declares the pause as its end.
+    """
+    closed = status in ("completed", "blocked", "failed") or (status == "paused" and pause_is_end)
+    cause = {
+        "unscripted": Cause.MISSING_EVIDENCE,
+        "unfinished": Cause.EVALUATOR_ERROR,
+    }.get(status, Cause.UNFINISHED_RUN)
+    return Trace(events=events, closed=closed, open_cause=cause)
+
+
+# -- the way in ----------------------------------------------------------------------------------
+
+
+def execute(
+    case: CompiledCase,
+    registry: Registry,
+    *,
+    secrets: Mapping[str, str] | None = None,
+    observers: Sequence[Callable[[Event], None]] = (),
+    log: RunLog | None = None,
+    perturbed: bool = False,
+) -> Run:
+    """Run a case once.
+
+    Args:
+        secrets: A value for each name in ``case.secrets``; masked before anything is hashed.
+        observers: Called with each event after it was recorded.
+        log: Gets each event as it comes; the caller closes it.
+        perturbed: Whether this is the mirror's run; only noted in the result.
+
+    Raises:
+        InputError: A graph that lint refuses, a clock that is none, a secret without a value.
+        OSError: The log could not be written.
+    """
+    _check_runnable(case, secrets or {})
+    masker = Masker({name: (secrets or {})[name] for name in case.secrets})
+    engine = _Engine(case, registry, masker, observers, log)
+    with engine.deadline:
+        engine.run()
+    return engine.result(is_perturbed=perturbed)
+
+
+def list_indeterminism(graph: Graph, environment: JsonObject, registry: Registry) -> list[str]:
+    """Why a graph cannot be deterministic, in the words of the domains; empty when it can."""
+    reasons: list[str] = []
+    for name, inspect in registry.inspectors.items():
+        try:
+            reasons.extend(inspect(graph, environment))
+        except Exception as error:  # noqa: BLE001 - a stranger's plug-in; not knowing is not "yes"
+            reasons.append(f"inspector {name} could not decide ({type(error).__name__})")
+    return reasons
+
+
+def _check_runnable(case: CompiledCase, secrets: Mapping[str, str]) -> None:
+    for finding in case.graph.found:
+        raise InputError(f"graph {case.graph.id}: {finding.message}", fix=finding.fix)
+    for name in case.secrets:
+        if name not in secrets:
+            raise InputError(f"secrets: no value was handed over (got nothing for '{name}')")
+
+
+# -- control flow of a run -----------------------------------------------------------------------
+
+
+class _BreachError(BaseException):
+    """A budget of the run is used up; nothing a node catches."""
+
+    def __init__(self, budget: str, limit: int) -> None:
+        super().__init__(budget)
+        self.budget = budget
+        self.limit = limit
+
+
+class _CrashError(Exception):
+    """A node raised what no harness step raises."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class _OutsideError(BaseException):
+    """The log or an observer broke: not the harness's fault, so never in its trace."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+_NOT_OF_THE_NODE = (KeyboardInterrupt, SystemExit, _OutsideError, OutOfTimeError, _BreachError)
+
+
+class _Engine:
+    """State of one run."""
+
+    def __init__(
+        self,
+        case: CompiledCase,
+        registry: Registry,
+        masker: Masker,
+        observers: Sequence[Callable[[Event], None]],
+        log: RunLog | None,
+    ) -> None:
+        self.case = case
+        self.registry = registry
+        self.graph = case.graph
+        self.masker = masker
+        self.observers = observers
+        self.log = log
+        self.deadline = Deadline(case.budget.seconds)
+        self.events: list[Event] = []
+        self.hasher = c1.Hasher()
+        start = case.environment.get("clock", DEFAULT_START)
+        self.clock = SimulatedClock(start if isinstance(start, str) else repr(start))
+        self.totals = RunTotals()
+        self.node_id: str | None = None
+        self.status = "unfinished"
+        self.output: str | None = None
+        self.pending: dict[str, str] | None = None
+        self.error: str | None = None
+        self.leftovers: list[str] = []
+        self.is_closing = False
+        self.is_over = False
+        self.turns = 0
+        self.max_turns = case.budget.loops
+        self._states: dict[str, Any] = {}
+        self._random: random.Random | None = None
+        self._environment: dict[str, Any] | None = None
+        self._overlays: dict[str, Any] | None = None
+        # A budget that is used up stays used up, even where a node swallowed the news.
+        self._breach: _BreachError | None = None
+
+    # -- the run ---------------------------------------------------------------------------
+
+    def run(self) -> None:
+        try:
+            self._run()
+        except _OutsideError as outside:
+            raise outside.error from None
+        finally:
+            self.is_over = True
+        self._collect_leftovers()
+
+    def _run(self) -> None:
+        try:
+            self._run_nodes()
+        except NodeBlocked as blocked:
+            self._close("blocked", ("policy_violation", {"reason": str(blocked.reason)}))
+        except RunPaused as paused:
+            self._pause(paused)
+        except EnvironmentExhausted as exhausted:
+            self.is_closing = True
+            call = {
+                "script": exhausted.script,
+                "scripted": exhausted.scripted,
+                "call": exhausted.call,
+            }
+            self.emit("script_exhausted", call, self.node_id)
+            self.status = "unscripted"
+            self.error = self.masker.text(str(exhausted))
+        except _BreachError as breach:
+            reason = f"budget.{breach.budget} of {breach.limit} is used up"
+            self._close(
+                "blocked",
+                ("budget_breached", {"budget": breach.budget, "limit": breach.limit}),
+                ("policy_violation", {"reason": reason}),
+            )
+        except OutOfTimeError:
+            running = f" while node {self.node_id} ran" if self.node_id is not None else ""
+            self.status = "unfinished"
+            self.error = f"budget.seconds: {self.case.budget.seconds} s were up{running}"
+        except _CrashError as crash:
+            self._close("failed", ("engine_error", {"reason": crash.reason}))
+            self.error = cast("str", self.events[-2].payload["reason"])
+        else:
+            self.status = "completed"
+
+    def _run_nodes(self) -> None:
+        case = self.case
+        resolved = {
+            node.type: self.registry.node_types.resolve(node.type)
+            for node in self.graph.nodes.values()
+        }
+        node_ids = order(self.graph, case.schedule)
+        started: dict[str, Json] = {
+            "fixture": case.fixture,
+            "seed": case.seed,
+            "provider": case.provider,
+            "deterministic": not list_indeterminism(self.graph, case.environment, self.registry),
+            "input": _text_of(case.environment.get("user_input", "")),
+        }
+        if case.schedule != "canonical":
+            started["schedule"] = case.schedule
+        if case.policy_revision is not None:
+            started["policy_revision"] = case.policy_revision
+        self.emit("run_started", started, None)
+        if self.max_turns is None:
+            loops = sum(resolved[node.type].is_loop for node in self.graph.nodes.values())
+            self.max_turns = self.graph.params.max_loops * loops
+        outputs: dict[str, Mapping[str, Any]] = {}
+        for node_id in node_ids:
+            node = self.graph.nodes[node_id]
+            self.node_id = node_id
+            self.emit("node_started", {"type": node.type}, node_id)
+            outputs[node_id] = self._run_node(node, resolved[node.type], outputs)
+            self.emit("node_finished", {"type": node.type}, node_id)
+        self.node_id = None
+        self._finish(cast("bool", started["deterministic"]))
+
+    def _run_node(
+        self, node: Node, node_type: NodeType, outputs: Mapping[str, Mapping[str, Any]]
+    ) -> Mapping[str, Any]:
+        inputs = self._inputs(node.id, node_type, outputs)
+        is_custom = CUSTOM_TRAIT in node_type.traits
+        context = _Context(self, node.id, is_custom=is_custom)
+        result: Any
+        try:
+            config = _own_copy(node.parsed)
+            if is_custom:
+                result = self._run_guarded(node_type, inputs, config, context)
+            else:
+                self.deadline.may_interrupt = True
+                result = node_type.run(inputs, config, context)
+        except _NOT_OF_THE_NODE:
+            raise
+        except (NodeBlocked, RunPaused, EnvironmentExhausted):
+            self._check_standing()
+            raise
+        except BaseException as error:
+            # Whatever a node raises ends in the trace.
+            self._check_standing()
+            raise _CrashError(_reason(error)) from error
+        finally:
+            self.deadline.may_interrupt = False
+        self._check_standing()
+        return _checked_outputs(node_type, result)
+
+    def _run_guarded(
+        self,
+        node_type: NodeType,
+        inputs: dict[str, list[Any]],
+        config: Any,
+        context: _Context,
+    ) -> Any:
+        guard = Guard()
+        inputs = copy.deepcopy(inputs)
+        try:
+            with guard:
+                try:
+                    self.deadline.may_interrupt = True
+                    result = node_type.run(inputs, config, context)
+                finally:
+                    # Before the guard goes: its way out is not to be cut in two.
+                    self.deadline.may_interrupt = False
+        except _NOT_OF_THE_NODE:
+            raise
+        except BaseException:
+            if guard.refused is not None:
+                raise guard.refused from None
+            raise
+        if guard.refused is not None:
+            # The node went on as if nothing had been said.
+            raise guard.refused
+        return result
+
+    def _check_standing(self) -> None:
+        """Whatever a node did with the news: a used-up budget ends the run."""
+        if self._breach is not None:
+            raise self._breach
+        self.deadline.check()
+
+    def _inputs(
+        self, node_id: str, node_type: NodeType, outputs: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, list[Any]]:
+        inputs: dict[str, list[Any]] = {port: [] for port in node_type.inputs}
+        for edge in self.graph.incoming.get(node_id, ()):
+            value = outputs[edge.source].get(edge.from_port, _UNSET)
+            if value is _UNSET:
+                continue
+            arriving = inputs.setdefault(edge.to_port, [])
+            if isinstance(value, list | tuple):
+                arriving.extend(value)
+            else:
+                arriving.append(value)
+        return inputs
+
+    # -- how a run ends --------------------------------------------------------------------
+
+    def _finish(self, deterministic: bool) -> None:
+        output: dict[str, Json] | None = None
+        if self.output is not None:
+            output = {
+                "text": self.output,
+                "tokens": approximate_tokens(self.output),
+                "digest": c1.sha256_text(self.output),
+            }
+        self.emit(
+            "run_finished",
+            {
+                "total_tokens": self._total_tokens(),
+                "events": len(self.events) + 1,
+                "cost_usd": self._cost(),
+                "deterministic": deterministic,
+                "output": output,
+            },
+            None,
+        )
+
+    def _pause(self, paused: RunPaused) -> None:
+        self.is_closing = True
+        payload: dict[str, Json] = {
+            "prompt": _printable(paused.prompt),
+            "preview": _printable(paused.preview),
+            "total_tokens": self._total_tokens(),
+            "events": len(self.events) + 1,
+        }
+        self.emit("run_paused", payload, None)
+        self.status = "paused"
+        self.pending = {
+            "node": self.node_id or "",
+            "prompt": cast("str", self.events[-1].payload["prompt"]),
+        }
+
+    def _close(self, status: str, *last: tuple[str, dict[str, Json]]) -> None:
+        """Emit what happened, then the last event of a run that did not complete."""
+        self.is_closing = True
+        for name, payload in last:
+            if "reason" in payload:
+                payload["reason"] = _printable(payload["reason"])
+            self.emit(name, payload, self.node_id)
+        self.emit(
+            "run_failed",
+            {
+                "reason": last[-1][1]["reason"],
+                "total_tokens": self._total_tokens(),
+                "events": len(self.events) + 1,
+            },
+            None,
+        )
+        self.status = status
+
+    def _total_tokens(self) -> int:
+        tokens: Any = self.totals.tokens
+        is_count = isinstance(tokens, int) and 0 <= tokens <= c1.MAX_INTEGER
+        return int(tokens) if is_count else 0
+
+    def _cost(self) -> float:
+        cost: Any = self.totals.cost_usd
+        return float(cost) if isinstance(cost, int | float) and 0 <= cost < 1e15 else 0.0
+
+    def _collect_leftovers(self) -> None:
+        for name, domain in self.registry.domains.items():
+            try:
+                self.leftovers.extend(domain.leftovers(self.state(name)))
+            except Exception as error:  # noqa: BLE001 - a stranger's domain; the run is over already
+                self.leftovers.append(f"domain {name}: {_reason(error)}")
+        self.leftovers = [self.masker.text(entry) for entry in self.leftovers]
+
+    def result(self, *, is_perturbed: bool) -> Run:
+        return Run(
+            events=self.events,
+            status=self.status,
+            trace_digest=self.hasher.trace_digest,
+            chain_digest=self.hasher.chain_digest,
+            output=self.output,
+            pending=self.pending,
+            leftovers=self.leftovers,
+            error=self.error,
+            is_perturbed=is_perturbed,
+        )
+
+    # -- what a context reaches ------------------------------------------------------------
+
+    def emit(self, name: str, payload: Mapping[str, Any], node_id: str | None) -> int:
+        """Record an event; the one place where events come into being."""
+        seq = len(self.events)
+        if not self.is_closing:
+            if self._breach is not None:
+                raise self._breach
+            if seq >= self.case.budget.events:
+                self.breach("events", self.case.budget.events)
+            self.deadline.check()
+        frozen, text = c1.frozen(payload, "payload")
+        if self.masker:
+            masked = self.masker.value(frozen)
+            if masked != frozen:
+                frozen, text = c1.frozen(masked, "payload")
+        # In c1 text a character takes at least as many bytes as in UTF-8.
+        if len(text) > TEXT_BYTES:
+            clipped = clip_payload(frozen)
+            if clipped != frozen:
+                frozen, text = c1.frozen(clipped, "payload")
+        event_text = c1.joined(seq, name, node_id, text)
+        event = Event(seq, name, node_id, frozen, event_text, time.time())
+        self.events.append(event)
+        self.hasher.add(event_text)
+        try:
+            if self.log is not None:
+                self.log.write(event)
+            for observer in self.observers:
+                observer(event)
+        except Exception as error:
+            # Told to the caller, not to the trace.
+            raise _OutsideError(error) from error
+        return seq
+
+    def breach(self, budget: str, limit: int) -> NoReturn:
+        self._breach = _BreachError(budget, limit)
+        raise self._breach
+
+    def turn(self) -> None:
+        limit = self.max_turns or 0
+        if self.turns >= limit:
+            self.breach("loops", limit)
+        self.turns += 1
+
+    def state(self, name: str) -> Any:
+        if name not in self._states:
+            domain = self.registry.domains.resolve(name)
+            self._states[name] = domain.start(_Context(self, None, is_custom=False))
+        return self._states[name]
+
+    @property
+    def random(self) -> random.Random:
+        if self._random is None:
+            self._random = random.Random(self.case.seed)  # noqa: S311 - meant to be repeatable
+        return self._random
+
+    def own_environment(self) -> dict[str, Any]:
+        """A copy for this run, so that no run changes what the next one is given."""
+        if self._environment is None:
+            self._environment = c1.copied(self.case.environment)
+        return self._environment
+
+    def own_overlays(self) -> dict[str, Any]:
+        if self._overlays is None:
+            self._overlays = c1.thaw(self.case.overlays_text)
+        return self._overlays
+
+
+class _Context:
+    """What one node may touch; see :class:`~pytest_evarness.core.interfaces.Context`.
+
+    A user's own node (``is_custom``) gets copies of everything that other nodes read too, no state
+    of a domain, and only its own kind of events. A domain's state gets a context without a node: it
+    speaks for whichever node runs.
+    """
+
+    __slots__ = ("_copies", "_engine", "_is_custom", "_node_id")
+
+    def __init__(self, engine: _Engine, node_id: str | None, *, is_custom: bool) -> None:
+        self._engine = engine
+        self._node_id = node_id
+        self._is_custom = is_custom
+        self._copies: dict[str, Any] = {}
+
+    @property
+    def node_id(self) -> str:
+        return self._node_id if self._node_id is not None else self._engine.node_id or ""
+
+    @property
+    def seed(self) -> int:
+        return self._engine.case.seed
+
+    @property
+    def random(self) -> random.Random:
+        return self._engine.random
+
+    @property
+    def clock(self) -> SimulatedClock:
+        return self._engine.clock
+
+    @property
+    def params(self) -> JsonObject:
+        params = self.environment.get("params")
+        return params if isinstance(params, dict) else {}
+
+    @property
+    def environment(self) -> JsonObject:
+        if not self._is_custom:
+            return self._engine.own_environment()
+        environment = self._copy("environment", lambda: c1.copied(self._engine.case.environment))
+        return cast("JsonObject", environment)
+
+    @property
+    def overlays(self) -> JsonObject:
+        if not self._is_custom:
+            return self._engine.own_overlays()
+        overlays = self._copy("overlays", lambda: c1.thaw(self._engine.case.overlays_text))
+        return cast("JsonObject", overlays)
+
+    @property
+    def policy_revision(self) -> str | None:
+        return self._engine.case.policy_revision
+
+    @property
+    def graph(self) -> Graph:
+        if not self._is_custom:
+            return self._engine.graph
+        return cast("Graph", self._copy("graph", self._read_graph))
+
+    @property
+    def services(self) -> Mapping[str, Any]:
+        return {}
+
+    @property
+    def run_totals(self) -> RunTotals:
+        return self._engine.totals
+
+    def emit(
+        self,
+        type: str,  # noqa: A002 - the published name
+        payload: JsonObject,
+        *,
+        node_id: str | None = _UNSET,
+    ) -> int:
+        engine = self._engine
+        may_interrupt = engine.deadline.may_interrupt
+        engine.deadline.may_interrupt = False
+        try:
+            return engine.emit(type, *self._checked(type, payload, node_id))
+        finally:
+            engine.deadline.may_interrupt = may_interrupt
+
+    def events(self) -> Sequence[TraceEvent]:
+        return _Emitted(self._engine.events)
+
+    def state(self, domain: str) -> Any:
+        if self._is_custom:
+            raise ValueError(f"a custom node has no state of a domain (asked for '{domain}')")
+        return self._engine.state(domain)
+
+    def set_output(self, text: str) -> None:
+        if not isinstance(text, str):
+            raise TypeError(f"the output must be a text (got {type(text).__name__})")
+        self._engine.output = self._engine.masker.text(c1.copied(text, "output"))
+
+    def turn(self) -> None:
+        """Count one turn of a loop against ``budget.loops``."""
+        self._engine.turn()
+
+    def _checked(self, name: str, payload: Any, node_id: Any) -> tuple[Any, str | None]:
+        engine = self._engine
+        own_id = self.node_id
+        if engine.is_over or engine.node_id != own_id:
+            raise ValueError(f"{name}: node '{own_id}' does not run any more")
+        if not isinstance(payload, Mapping):
+            raise TypeError(f"{name}: the payload must be a mapping (got {type(payload).__name__})")
+        if not isinstance(name, str):
+            raise TypeError(f"an event type must be a text (got {type(name).__name__})")
+        if self._is_custom:
+            if not is_custom_type(name):
+                raise ValueError(f"{name}: a custom node emits only types called custom.NAME")
+            if node_id is not _UNSET and node_id != own_id:
+                raise ValueError(f"{name}: a custom node emits only in its own name")
+        elif not is_custom_type(name):
+            entry = engine.registry.event_types.find(name)
+            if entry is None:
+                raise ValueError(
+                    f"{name}: no such event type (register it, or call it custom.NAME)"
+                )
+            if entry.source == KERNEL and name not in _FREE_FOR_DOMAINS:
+                raise ValueError(f"{name}: only the kernel emits this type")
+        if engine.masker and engine.masker.text(name) != name:
+            raise ValueError("an event type must not hold a secret")
+        return payload, own_id if node_id is _UNSET else node_id
+
+    def _copy(self, name: str, make: Callable[[], Any]) -> Any:
+        if name not in self._copies:
+            self._copies[name] = make()
+        return self._copies[name]
+
+    def _read_graph(self) -> Graph | None:
+        graph, _ = parse_graph(c1.thaw(self._engine.case.graph_text), self._engine.registry)
+        return graph
+
+
+class _Emitted(Sequence[TraceEvent]):
+    """The events so far, each read from its text when it is asked for: nobody shares a payload."""
+
+    __slots__ = ("_events", "_length")
+
+    def __init__(self, events: list[Event]) -> None:
+        self._events = events
+        self._length = len(events)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> TraceEvent: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[TraceEvent]: ...
+
+    def __getitem__(self, index: int | slice) -> TraceEvent | Sequence[TraceEvent]:
+        if isinstance(index, slice):
+            return [self[position] for position in range(*index.indices(self._length))]
+        position = index + self._length if index < 0 else index
+        if not 0 <= position < self._length:
+            raise IndexError(index)
+        return cast("TraceEvent", c1.thaw(self._events[position].text))
+
+    def __iter__(self) -> Iterator[TraceEvent]:
+        return (self[position] for position in range(self._length))
+
+
+# -- small parts ---------------------------------------------------------------------------------
+
+
+def _checked_outputs(node_type: NodeType, result: Any) -> Mapping[str, Any]:
+    if result is None and not node_type.outputs:
+        return {}
+    if not isinstance(result, Mapping):
+        kind = type(result).__name__
+        raise _CrashError(f"TypeError: {node_type.name} must return a mapping by port (got {kind})")
+    for port in result:
+        if port not in node_type.outputs:
+            known = ", ".join(sorted(node_type.outputs)) or "none"
+            raise _CrashError(
+                f"TypeError: {node_type.name} has no output port {port!r} (ports: {known})"
+            )
+    return result
+
+
+_ATOMS = (str, int, float, bool, bytes, type(None), re.Pattern)
+
+
+def _own_copy(parsed: Any) -> Any:
+    """What a node gets as its configuration: a copy, unless nothing in it can be changed."""
+    return parsed if _is_unchangeable(parsed) else copy.deepcopy(parsed)
+
+
+def _is_unchangeable(value: Any) -> bool:
+    if isinstance(value, _ATOMS):
+        return True
+    if isinstance(value, tuple | frozenset):
+        return all(_is_unchangeable(entry) for entry in value)
+    params = getattr(type(value), "__dataclass_params__", None)
+    if params is None or not params.frozen:
+        return False
+    names = type(value).__dataclass_fields__
+    return all(_is_unchangeable(getattr(value, name)) for name in names)
+
+
+def _text_of(value: Any) -> str:
+    return value if isinstance(value, str) else c1.text(value)
+
+
+def _printable(value: Any) -> str:
+    """A text that can be emitted, whatever it was made of."""
+    text = value if isinstance(value, str) else str(value)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+_ADDRESS = re.compile(r"0x[0-9A-Fa-f]+")
+# An absolute path, in quotes (it may then hold spaces) or after a space, a bracket or the like.
+# What follows a letter, a dot or a colon is part of something else, such as a URL.
+_QUOTED_PATH = re.compile(r"""(["'])(?:/|[A-Za-z]:[\\/]|\\\\)[^"'\n]*\1""")
+_PATH = re.compile(
+    r"""(?<![\w.:/\\~-])(?:/[^\s"'<>,;:()\[\]{}]+|[A-Za-z]:[\\/][^\s"'<>,;()\[\]{}]+)"""
+)
+
+
+def _reason(error: BaseException) -> str:
+    """Type and message, without what differs between two runs: addresses and absolute paths."""
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001 - the node's own exception class; its run is what failed
+        message = "a message that cannot be written"
+    message = _ADDRESS.sub("0x…", message)
+    message = _QUOTED_PATH.sub(r"\1<path>\1", message)
+    message = _PATH.sub("<path>", message)
+    name = type(error).__name__
+    return f"{name}: {message}" if message else name

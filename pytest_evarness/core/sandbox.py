@@ -1,0 +1,184 @@
+"""What a user's own node must not call while it runs: the real clock, chance, the network.
+
+The guard watches calls of built-in functions made by Python code of the guarded thread. It patches
+nothing, so there is nothing to leave behind. What it cannot see (``map(time.time, ...)``, the
+environment, files, the order of a set, another thread or process) the second run shows.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+import types
+from typing import TYPE_CHECKING, Any, Self
+
+from pytest_evarness.errors import DeterminismError
+
+if TYPE_CHECKING:
+    from types import FrameType, TracebackType
+
+__all__ = ["Guard"]
+
+_CLOCKS = frozenset(
+    {
+        "time",
+        "time_ns",
+        "monotonic",
+        "monotonic_ns",
+        "perf_counter",
+        "perf_counter_ns",
+        "process_time",
+        "process_time_ns",
+        "thread_time",
+        "thread_time_ns",
+        "clock_gettime",
+        "clock_gettime_ns",
+    }
+)
+_DATES = frozenset({"now", "utcnow", "today"})
+_DRAWS = frozenset({"random", "getrandbits", "seed"})
+_CHANCE = frozenset({"urandom", "getrandom", "generate_time_safe"})
+_NETWORK = frozenset(
+    {"connect", "connect_ex", "sendto", "getaddrinfo", "gethostbyname", "gethostbyname_ex"}
+)
+_SUSPECTS = _CLOCKS | _DATES | _DRAWS | _CHANCE | _NETWORK
+
+# Modules that draw or read for their caller: who called them is asked instead.
+_ON_BEHALF = frozenset({"random", "secrets", "uuid", "datetime", "_pydatetime"})
+
+_INSTEAD = {
+    "the real clock": "use context.clock",
+    "real randomness": "use context.random",
+    "the real network": "declare what the node talks to in the scenario",
+}
+
+
+class Guard:
+    """Refuses, for the code run inside it, calls that a second run could not repeat.
+
+    Attributes:
+        refused: The first refusal, also where the code swallowed it; None when there was none.
+    """
+
+    __slots__ = ("_hook", "refused")
+
+    def __init__(self) -> None:
+        self.refused: DeterminismError | None = None
+        self._hook: Any = None
+
+    def __enter__(self) -> Self:
+        # A profiler that runs already has the one place there is; it may stay. The second run
+        # is what decides, the guard only names the call.
+        if sys.getprofile() is None:
+            self._hook = self._watch
+            sys.setprofile(self._hook)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._hook is not None and sys.getprofile() is self._hook:
+            sys.setprofile(None)
+        self._hook = None
+
+    def _watch(self, frame: FrameType, event: str, arg: Any) -> None:
+        # Called for each call and return: the common way out comes first.
+        if event != "c_call":
+            return
+        name = getattr(arg, "__name__", "")
+        if name in _SUSPECTS:
+            self._judge(frame, arg, name)
+
+    def _judge(self, frame: FrameType, function: Any, name: str) -> None:
+        found = _what(frame, function, name)
+        if found is None:
+            return
+        what, call = found
+        if what != "the real network":
+            caller, on_behalf = _caller(frame)
+            if _is_let_pass(caller):
+                return
+            call = on_behalf or call
+        error = DeterminismError(f"{call}: a node must not use {what} ({_INSTEAD[what]})")
+        if self.refused is None:
+            self.refused = error
+        raise error
+
+
+def _what(frame: FrameType, function: Any, name: str) -> tuple[str, str] | None:
+    """What a built-in call reads, and its name as a user would write it."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, types.ModuleType):
+        module = owner.__name__
+        if name in _CLOCKS and module == "time":
+            return "the real clock", f"time.{name}"
+        if name in _CHANCE and module in ("posix", "nt", "_uuid"):
+            return "real randomness", "uuid.uuid1" if module == "_uuid" else f"os.{name}"
+        if name in _NETWORK and module == "_socket":
+            return "the real network", f"socket.{name}"
+        return None
+    if isinstance(owner, type):
+        if name in _DATES and issubclass(owner, dt.date):
+            return "the real clock", f"{owner.__name__}.{name}"
+        return None
+    if name in _NETWORK:
+        return _network(owner, name)
+    return _draw(frame, owner, name) if name in _DRAWS else None
+
+
+def _network(owner: object, name: str) -> tuple[str, str] | None:
+    module = sys.modules.get("_socket")
+    kind = getattr(module, "socket", None)
+    if isinstance(kind, type) and isinstance(owner, kind):
+        return "the real network", f"socket.{name}"
+    return None
+
+
+def _draw(frame: FrameType, owner: object, name: str) -> tuple[str, str] | None:
+    """The generator that all programs share is seeded from chance; one with a seed is not."""
+    module = sys.modules.get("random")
+    shared = getattr(module, "_inst", None)
+    if name == "seed":
+        # Random.seed hands its argument "a" on; None means: seed from chance.
+        is_method = frame.f_code.co_name == "seed" and frame.f_globals.get("__name__") == "random"
+        if is_method and frame.f_locals.get("a", 0) is None:
+            return "real randomness", "random.Random without a seed"
+        return None
+    if shared is not None and owner is shared:
+        return "real randomness", f"random.{name}"
+    return None
+
+
+def _caller(frame: FrameType) -> tuple[FrameType | None, str | None]:
+    """The frame that asked, and the call as that frame wrote it where a module drew for it."""
+    here: FrameType | None = frame
+    written = None
+    while here is not None and here.f_globals.get("__name__") in _ON_BEHALF:
+        name = here.f_code.co_name
+        if name not in ("seed", "__init__"):
+            written = f"{here.f_globals['__name__']}.{name}"
+        here = here.f_back
+    return here, written
+
+
+def _is_let_pass(caller: FrameType | None) -> bool:
+    """The standard library may look at the clock for its own ends (logging, time-outs, names).
+
+    So may the kernel, and a module while it is loaded.
+    """
+    if caller is None:
+        return True
+    module = str(caller.f_globals.get("__name__", "")).partition(".")[0]
+    if module == "pytest_evarness" or (module != "__main__" and module in sys.stdlib_module_names):
+        return True
+    frame: FrameType | None = caller
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "importlib._bootstrap":
+            return True
+        if frame.f_globals.get("__name__") == "pytest_evarness.core.execution":
+            return False
+        frame = frame.f_back
+    return False

@@ -1,0 +1,153 @@
+"""Secrets in what a run emits: every known form of their values becomes a placeholder."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import TYPE_CHECKING, Any
+
+from pytest_evarness.errors import InputError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["MIN_LENGTH", "Masker", "placeholder", "read_secrets"]
+
+MIN_LENGTH = 4
+"""A shorter value would be replaced all over the place, and could be guessed from where it was."""
+
+_SHORT_ESCAPES = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f", '"': '"', "/": "/"}
+_BASE64_TO_URL = str.maketrans("+/", "-_")
+
+
+def placeholder(name: str) -> str:
+    """What stands where the value of ``name`` stood."""
+    return f"«secret:{name}»"
+
+
+def read_secrets(names: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
+    """The values of ``names``.
+
+    Raises:
+        InputError: A variable that is not set, or whose value is too short to be masked.
+    """
+    values = {}
+    for name in names:
+        if name not in environ:
+            raise InputError(
+                f"environment variable is not set (got nothing for '{name}')",
+                where=Where(field="secrets"),
+                fix=f"set {name}, or leave it out of 'secrets'",
+            )
+        _check_length(name, environ[name])
+        values[name] = environ[name]
+    return values
+
+
+def _check_length(name: str, value: str) -> None:
+    if len(value) < MIN_LENGTH:
+        raise InputError(
+            f"the value of {name} is too short to be masked "
+            f"(got {len(value)} characters; {MIN_LENGTH} or more)",
+            where=Where(field="secrets"),
+        )
+
+
+class Masker:
+    """Replaces raw, base64, URL-escaped and JSON-escaped forms of secret values.
+
+    Escaped forms are matched character by character, so that any mixture of them is found: which
+    characters are escaped, and how, differs between writers.
+    """
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        for name, value in secrets.items():
+            _check_length(name, value)
+        # A value that holds another one comes first, so that it gets its own name.
+        ordered = sorted(secrets.items(), key=lambda item: (-len(item[1]), item[0]))
+        self._name_by_value = {value: name for name, value in reversed(ordered)}
+        self._names = [name for name, _ in ordered]
+        # base64 forms come last at each place: a raw value may look like one.
+        parts = [f"({_escaped(value)}|{_base64(value)})" for _, value in ordered]
+        self._pattern = re.compile("|".join(parts)) if parts else None
+
+    def __bool__(self) -> bool:
+        return self._pattern is not None
+
+    def text(self, content: str) -> str:
+        """``content`` without any form of a secret."""
+        if self._pattern is None:
+            return content
+        return self._pattern.sub(self._replace, content)
+
+    def _replace(self, match: re.Match[str]) -> str:
+        assert match.lastindex is not None, "each alternative is a group"
+        return placeholder(self._names[match.lastindex - 1])
+
+    def value(self, value: Any) -> Any:
+        """A copy of a JSON value, its texts, keys and numbers masked."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return self._mapping(value)
+        if isinstance(value, list):
+            return [self.value(entry) for entry in value]
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            # A numeric secret is one as a number, too.
+            name = self._name_by_value.get(str(value))
+            return value if name is None else placeholder(name)
+        return value
+
+    def _mapping(self, mapping: dict[str, Any]) -> dict[str, Any]:
+        masked: dict[str, Any] = {}
+        # Sorted: two keys may hold one secret in two forms, and digests tell which is "(2)".
+        for key in sorted(mapping):
+            name = unique = self.text(key)
+            count = 2
+            while unique in masked or (unique != key and unique in mapping):
+                unique = f"{name} ({count})"
+                count += 1
+            masked[unique] = self.value(mapping[key])
+        return masked
+
+
+def _escaped(value: str) -> str:
+    return "".join(_escaped_character(char) for char in value)
+
+
+def _escaped_character(char: str) -> str:
+    """All ways to write one character: as it is, percent-encoded, as a JSON escape."""
+    percent = "".join(f"%{byte:02x}" for byte in char.encode("utf-8", "surrogatepass"))
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    escapes = "".join(rf"\\+u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    forms = [f"(?i:{percent})", f"(?i:{escapes})"]
+    if char == "\\":
+        # JSON in JSON doubles again; a run of backslashes is taken whole.
+        forms.append(r"\\+")
+    else:
+        short = _SHORT_ESCAPES.get(char)
+        if short is not None:
+            forms.append(rf"\\+{re.escape(short)}")
+        forms.append(re.escape(char))
+    if char == " ":
+        forms.append(r"\+")
+    return f"(?:{'|'.join(reversed(forms))})"
+
+
+def _base64(value: str) -> str:
+    """The characters of base64 that ``value`` alone decides, for each of its three offsets.
+
+    At the borders a character mixes bits of the value with those of its neighbours. Where the value
+    ends the text, the last characters are known; they are taken along where they match.
+    """
+    data = value.encode("utf-8", "surrogatepass")
+    forms: dict[str, None] = {}
+    for offset in range(3):
+        whole = base64.b64encode(b"\0" * offset + data).decode("ascii")
+        start = (0, 2, 3)[offset]
+        sure = (offset + len(data)) * 8 // 6
+        core, rest = whole[start:sure], whole[sure:].rstrip("=")
+        for variant in (core, core.translate(_BASE64_TO_URL)):
+            ending = f"(?:{re.escape(rest)}(?:={{1,2}}|(?![A-Za-z0-9+/_-])))?" if rest else ""
+            forms[re.escape(variant) + ending] = None
+    return "|".join(forms)
