@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""Domains: each one folder with ``register(registry)``; the kernel knows none of them by name."""

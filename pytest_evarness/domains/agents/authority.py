@@ -1,0 +1,71 @@
+"""Approvals of one run: what was granted, what is left of it, and what a call may rely on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["Authority", "Grant"]
+
+
+@dataclass(slots=True)
+class Grant:
+    """One approval.
+
+    Attributes:
+        gate: The gate that asked.
+        digest: Of exactly what was approved.
+        granted_at_ms: Simulated time of the grant.
+        expires_ms: Simulated milliseconds that it lives; None for the rest of the run.
+        uses_left: Calls that it still covers.
+    """
+
+    gate: str
+    digest: str
+    granted_at_ms: int
+    expires_ms: int | None
+    uses_left: int
+    is_revoked: bool = False
+
+    def end(self, now_ms: int) -> str | None:
+        """Why it covers nothing any more, as the rule of a refusal; None while it lives."""
+        if self.is_revoked:
+            return "approval_stale"
+        if self.expires_ms is not None and now_ms - self.granted_at_ms >= self.expires_ms:
+            return "approval_stale"
+        return "approval_used" if self.uses_left <= 0 else None
+
+
+@dataclass(slots=True)
+class Authority:
+    """All approvals of a run, in the order in which they were granted."""
+
+    grants: list[Grant] = field(default_factory=list)
+
+    def grant(self, grant: Grant) -> None:
+        """Add an approval."""
+        self.grants.append(grant)
+
+    def revoke(self, gate: str) -> list[Grant]:
+        """Take back what ``gate`` granted; the approvals that this ended."""
+        ended = [grant for grant in self.grants if grant.gate == gate and not grant.is_revoked]
+        for grant in ended:
+            grant.is_revoked = True
+        return ended
+
+    def use(self, digest: str, now_ms: int) -> str | None:
+        """Spend one use of a live approval of exactly ``digest``.
+
+        Returns:
+            ``approval`` when one was spent, the rule of the refusal when all of this digest have
+            ended, None when nobody approved this digest.
+        """
+        own = [grant for grant in self.grants if grant.digest == digest]
+        for grant in own:
+            if grant.end(now_ms) is None:
+                grant.uses_left -= 1
+                return "approval"
+        return own[-1].end(now_ms) if own else None
+
+    def approved(self) -> list[str]:
+        """Every digest that was approved so far, once each, in order."""
+        return list(dict.fromkeys(grant.digest for grant in self.grants))

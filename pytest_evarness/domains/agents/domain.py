@@ -1,0 +1,220 @@
+"""What the kernel asks about agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pytest_evarness.core.registry import nearest
+from pytest_evarness.domains.agents.attack import attack_faults, derive_attacks
+from pytest_evarness.domains.agents.environment import environment_keys, provider_fault
+from pytest_evarness.domains.agents.flow import Flow, asks
+from pytest_evarness.domains.agents.manifest import (
+    aliases_of,
+    canonical,
+    load_manifests,
+    manifests_of,
+)
+from pytest_evarness.domains.agents.state import DOMAIN, RunState
+from pytest_evarness.domains.agents.vocabulary import CLASSIFICATIONS
+from pytest_evarness.errors import Fault
+from pytest_evarness.source.quote import one_of, quoted
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.graph import Graph
+    from pytest_evarness.core.interfaces import (
+        Context,
+        DerivedInvariant,
+        EnvironmentKey,
+        Locations,
+        Overlay,
+    )
+    from pytest_evarness.core.json import JsonObject
+    from pytest_evarness.core.registry import Registry
+    from pytest_evarness.core.trace import TraceEvent
+
+__all__ = ["AgentsDomain"]
+
+_BRANCHES = "approval branches"
+_TOOLS = "tools"
+_BRANCH_BY_EVENT = {
+    "approval_requested": "pending",
+    "approval_granted": "approve",
+    "approval_rejected": "reject",
+}
+_GLOBAL_FAULTS = frozenset({"tool_error_rate", "blocklist", "llm"})
+
+
+class AgentsDomain:
+    """Models, tools, approvals, retrieval and memory."""
+
+    name = DOMAIN
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._keys = environment_keys()
+
+    def environment_keys(self) -> Sequence[EnvironmentKey]:
+        """The keys of ``environment`` that this domain understands."""
+        return self._keys
+
+    def load_overlays(self, locations: Locations) -> Sequence[Overlay]:
+        """The tool manifests in force."""
+        return (load_manifests(locations),)
+
+    def check_case(
+        self, graph: Graph, environment: JsonObject, overlays: JsonObject
+    ) -> list[Fault]:
+        """What graph, environment and manifests say to each other that cannot be meant."""
+        faults = [
+            *_approval_faults(graph, environment),
+            *_tool_faults(graph, environment, overlays),
+        ]
+        provider = provider_fault(environment["provider"]) if "provider" in environment else None
+        if provider is not None:
+            faults.append(provider.under("provider"))
+        faults += attack_faults(
+            graph,
+            environment,
+            frozenset(self._registry.node_types.names()),
+            frozenset(self._registry.event_types.names()),
+        )
+        return faults
+
+    def start(self, context: Context) -> RunState:
+        """Fresh state of one run."""
+        return RunState.fresh(context)
+
+    def leftovers(self, state: Any) -> list[str]:
+        """Scripted answers that the run did not use."""
+        assert isinstance(state, RunState), "the kernel hands back what start gave"
+        return state.leftovers()
+
+    def derive(self, graph: Graph, environment: JsonObject) -> Sequence[DerivedInvariant]:
+        """What the attacks of the case expect."""
+        del graph
+        return tuple(derive_attacks(environment))
+
+    def identities(
+        self, graph: Graph, environment: JsonObject, overlays: JsonObject
+    ) -> Mapping[str, frozenset[str]]:
+        """Known values at identity paths; a tool only by its id, since events hold no alias."""
+        manifests = manifests_of(overlays)
+        tools = frozenset({*manifests, *_tools_of(graph, manifests)})
+        providers = {graph.params.provider, str(environment.get("provider", graph.params.provider))}
+        rules: Any = environment.get("llm") or []
+        for rule in rules:
+            providers.add((rule.get("match") or {}).get("provider", graph.params.provider))
+        return {
+            "tool": tools,
+            "capability": tools,
+            "node_id": frozenset(graph.nodes),
+            "provider": frozenset(providers),
+            "classification": frozenset(CLASSIFICATIONS),
+        }
+
+    def aliases(self, overlays: JsonObject) -> Mapping[str, str]:
+        """Tool aliases to ids."""
+        return aliases_of(manifests_of(overlays))
+
+    def enforcements(self, graph: Graph, environment: JsonObject) -> frozenset[str]:
+        """A gate that asks enforces, and each tool node has its manifest and its one tool."""
+        del environment
+        found: set[str] = set()
+        for node in graph.nodes.values():
+            if asks(node):
+                found.add("approval_gate")
+            elif node.type == "tool":
+                found |= {"manifest", "tool_offer"}
+        return frozenset(found)
+
+    def coverage(self, graph: Graph, environment: JsonObject) -> Mapping[str, Sequence[str]]:
+        """Three branches for each gate that asks, and the tools that nodes name."""
+        del environment
+        gates = [node.id for node in graph.nodes.values() if asks(node)]
+        return {
+            _BRANCHES: [
+                f"{gate}:{branch}" for gate in gates for branch in _BRANCH_BY_EVENT.values()
+            ],
+            # Nodes rather than tools: without the manifests an alias cannot be told from an id.
+            _TOOLS: [node.id for node in graph.nodes.values() if node.type == "tool"],
+        }
+
+    def exercised(self, graph: Graph, events: Sequence[TraceEvent]) -> Mapping[str, frozenset[str]]:
+        """Branches that were taken, and tool nodes whose call was made."""
+        del graph
+        branches = {
+            f"{event['node_id']}:{_BRANCH_BY_EVENT[event['type']]}"
+            for event in events
+            if event["type"] in _BRANCH_BY_EVENT
+        }
+        tools = {str(event["node_id"]) for event in events if event["type"] == "tool_called"}
+        return {_BRANCHES: frozenset(branches), _TOOLS: frozenset(tools)}
+
+
+def _tools_of(graph: Graph, manifests: Mapping[str, Any]) -> list[str]:
+    return [
+        canonical(name, manifests)
+        for node in graph.nodes.values()
+        if node.type == "tool" and isinstance(name := node.config.get("tool"), str)
+    ]
+
+
+def _unknown(path: tuple[str | int, ...], kind: str, word: str, known: Iterable[str]) -> Fault:
+    near = nearest(word, known)
+    return Fault(
+        path,
+        f"unknown {kind}",
+        got=quoted(word),
+        rule=f"known: {one_of(sorted(known)) or 'none'}",
+        fix=f"write {quoted(near)}" if near else None,
+        at_key=True,
+    )
+
+
+def _approval_faults(graph: Graph, environment: JsonObject) -> list[Fault]:
+    approvals: Any = environment.get("approvals") or {}
+    gates = [node.id for node in graph.nodes.values() if node.type == "approval_gate"]
+    flow = Flow.of(graph) if approvals else None
+    faults = []
+    for gate, decision in approvals.items():
+        path: tuple[str, ...] = ("approvals", gate)
+        if gate not in gates:
+            rule = f"gates: {', '.join(gates) or 'none'}"
+            problem = "a decision is for an approval gate"
+            faults.append(Fault(path, problem, got=quoted(gate), rule=rule, at_key=True))
+            continue
+        node = decision.get("revoke_before")
+        if node is None or flow is None:
+            continue
+        path = (*path, "revoke_before")
+        if node not in graph.nodes:
+            near = nearest(node, graph.nodes)
+            fix = f"write {quoted(near)}" if near else None
+            faults.append(Fault(path, "unknown node", got=quoted(node), fix=fix))
+        elif gate in flow.reach([node]):
+            problem = "the node works before the gate asks, so nothing would be revoked"
+            faults.append(Fault(path, problem, got=quoted(node)))
+    return faults
+
+
+def _tool_faults(graph: Graph, environment: JsonObject, overlays: JsonObject) -> list[Fault]:
+    manifests = manifests_of(overlays)
+    known = {*manifests, *aliases_of(manifests), *_tools_of(graph, manifests)}
+    faults = []
+    for key in ("tools", "faults"):
+        named: Any = environment.get(key) or {}
+        owners: dict[str, str] = {}
+        for name in named:
+            if key == "faults" and name in _GLOBAL_FAULTS:
+                continue
+            if name not in known:
+                words = known | _GLOBAL_FAULTS if key == "faults" else known
+                faults.append(_unknown((key, name), "tool", name, words))
+                continue
+            tool = canonical(name, manifests)
+            if tool in owners:
+                problem = f"the tool is named twice, also as {quoted(owners[tool])}"
+                faults.append(Fault((key, name), problem, got=quoted(name), at_key=True))
+            owners[tool] = name
+    return faults

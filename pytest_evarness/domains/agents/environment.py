@@ -1,0 +1,468 @@
+"""The keys of ``environment`` that this domain understands, as models and as kernel parts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, TypeAdapter, field_validator, model_validator
+
+from pytest_evarness.core.interfaces import EnvironmentKey
+from pytest_evarness.core.outcome import Severity
+from pytest_evarness.domains.agents.fault import LLM_FAULTS, TOOL_FAULTS
+from pytest_evarness.domains.agents.text import plain
+from pytest_evarness.errors import Fault
+from pytest_evarness.source.model import Strict, parse_model, refuse, unknown_key
+from pytest_evarness.source.quote import quoted, shown
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.json import Json, JsonObject
+
+__all__ = [
+    "VIAS",
+    "absent_faults",
+    "environment_keys",
+    "parse_llm_rules",
+    "parse_tool_rules",
+    "provider_fault",
+]
+
+VIAS = ("user_turn", "tool_result", "document", "memory")
+"""Where an attack's marker is injected."""
+
+_PROVIDER = re.compile(r"sim:[^\s:]+\Z")
+
+_ABSENT_KEYS = {
+    "react": "the loop node that reads it",
+    "judge": "the judges that read it",
+    "default_judge_scores": "the judges that read it",
+    "episodic": "the memory nodes that read it",
+    "facts": "the memory nodes that read it",
+    "instructions": "the memory nodes that read it",
+    "tiers": "the tier router that reads it",
+}
+_ABSENT_IN_RULE = {
+    "effects": "a scripted answer changes no world yet",
+    "tests": "a manifest carries no corpus yet",
+}
+_ABSENT_FAULTS = {"judge_timeout": "there are no judges to time out"}
+
+
+def absent_faults(
+    value: object, absent: Mapping[str, str], path: tuple[str | int, ...] = ()
+) -> tuple[dict[str, Any], list[Fault]]:
+    """Split a mapping into what may be read further and faults for keys that come later."""
+    assert isinstance(value, Mapping)
+    faults = [
+        Fault(
+            (*path, key),
+            f"{quoted(key)} is not in this version ({absent[key]})",
+            at_key=True,
+            code="not_in_this_version",
+        )
+        for key in value
+        if key in absent
+    ]
+    return {key: inner for key, inner in value.items() if key not in absent}, faults
+
+
+def provider_fault(name: object) -> Fault | None:
+    """Why ``name`` is no provider that a run can have, or None. Runs are simulated, all of them."""
+    if isinstance(name, str) and _PROVIDER.match(name):
+        return None
+    word = re.sub(r"[^A-Za-z0-9._-]+", "-", str(name)).strip("-") or "helpful-v1"
+    return Fault(
+        (),
+        f"the provider {quoted(str(name))} cannot be called: runs are simulated",
+        rule="sim:NAME",
+        fix=f"write 'sim:{word}' and script its answers under 'environment.llm'",
+        code="provider",
+    )
+
+
+# -- rules of scripts --------------------------------------------------------------------------
+
+
+class _Match(Strict):
+    contains: Annotated[str, Field(min_length=1)] | None = None
+    pattern: str | None = None
+    equals: str | None = None
+    query_contains: Annotated[str, Field(min_length=1)] | None = None
+    turn: Annotated[int, Field(ge=1)] | None = None
+    provider: str | None = None
+    params: dict[str, Any] | None = None
+
+    @field_validator("pattern")
+    @classmethod
+    def _compiles(cls, value: str | None) -> str | None:
+        if value is not None:
+            import regex
+
+            from pytest_evarness.domains.agents.script import compile_pattern
+
+            try:
+                compile_pattern(value)
+            except regex.error as error:
+                raise refuse("is no regular expression", rule=str(error)) from None
+        return value
+
+    @field_validator("provider")
+    @classmethod
+    def _simulated(cls, value: str | None) -> str | None:
+        fault = provider_fault(value) if value is not None else None
+        if fault is not None:
+            raise refuse(fault.problem, rule=fault.rule, fix=fault.fix)
+        return value
+
+
+class _ToolCall(Strict):
+    tool: Annotated[str, Field(min_length=1)]
+    args: dict[str, Any] = Field(default_factory=dict)
+
+
+class _Respond(Strict):
+    text: str | None = None
+    tool_call: _ToolCall | None = None
+    error: str | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> _Respond:
+        if len(self.model_fields_set) != 1 or None in (
+            getattr(self, k) for k in self.model_fields_set
+        ):
+            raise refuse("must hold exactly one answer", rule="text, tool_call or error")
+        return self
+
+
+_Times = Annotated[int, Field(ge=1)] | Literal["any"]
+
+
+class _LlmRule(Strict):
+    match: _Match | None = None
+    respond: _Respond | None = None
+    raise_: str | None = Field(default=None, alias="raise")
+    times: _Times | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> _LlmRule:
+        if len({"respond", "raise_"} & self.model_fields_set) != 1:
+            raise refuse("must hold exactly one answer", rule="respond or raise")
+        return self
+
+
+class _ToolRule(Strict):
+    match: _Match | None = None
+    result: Any = None
+    raise_: str | None = Field(default=None, alias="raise")
+    times: _Times | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> _ToolRule:
+        if len({"result", "raise_"} & self.model_fields_set) != 1:
+            raise refuse("must hold exactly one answer", rule="result or raise")
+        return self
+
+
+def parse_llm_rules(value: Json) -> tuple[Json, list[Fault]]:
+    """The rules of ``llm``, as they were written."""
+    return _rules(_LlmRule, value)
+
+
+def parse_tool_rules(value: Json) -> tuple[Json, list[Fault]]:
+    """The rules of one tool, as they were written."""
+    return _rules(_ToolRule, value)
+
+
+def _rules(model: type[BaseModel], value: Json) -> tuple[Json, list[Fault]]:
+    if not isinstance(value, list):
+        return None, [Fault((), "must be a list", got=shown(value), rule="of rules")]
+    faults: list[Fault] = []
+    for index, rule in enumerate(value):
+        if isinstance(rule, Mapping):
+            rule, absent = absent_faults(rule, _ABSENT_IN_RULE)
+            faults += (fault.under(index) for fault in absent)
+        faults += (fault.under(index) for fault in parse_model(model, rule)[1])
+    return plain(value), faults
+
+
+def _parse_tools(value: Json) -> tuple[Json, list[Fault]]:
+    if not isinstance(value, Mapping):
+        return None, [
+            Fault((), "must be a mapping", got=shown(value), rule="of tool ids to lists of rules")
+        ]
+    faults = [
+        fault.under(tool) for tool, rules in value.items() for fault in parse_tool_rules(rules)[1]
+    ]
+    return plain(value), faults
+
+
+def _parse_default_response(value: Json) -> tuple[Json, list[Fault]]:
+    return plain(value), parse_model(_Respond, value)[1]
+
+
+# -- approvals ---------------------------------------------------------------------------------
+
+
+class _Decision(Strict):
+    decision: Literal["approve", "reject"]
+    approver: str | None = None
+    expires_ms: Annotated[int, Field(ge=0)] | None = None
+    revoke_before: str | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> _Decision:
+        if self.decision == "reject":
+            for name in ("expires_ms", "revoke_before"):
+                if name in self.model_fields_set:
+                    raise refuse(f"{quoted(name)} needs the decision 'approve'")
+        return self
+
+
+def _parse_approvals(value: Json) -> tuple[Json, list[Fault]]:
+    if not isinstance(value, Mapping):
+        return None, [
+            Fault((), "must be a mapping", got=shown(value), rule="of gate ids to decisions")
+        ]
+    decisions: dict[str, Json] = {}
+    faults: list[Fault] = []
+    for node, decision in value.items():
+        if isinstance(decision, Mapping):
+            faults += (fault.under(node) for fault in parse_model(_Decision, decision)[1])
+            decisions[node] = plain(decision)
+        elif decision in ("approve", "reject"):
+            decisions[node] = {"decision": decision}
+        else:
+            faults.append(
+                Fault(
+                    (node,),
+                    "must be exactly 'approve' or 'reject', or a mapping with 'decision'",
+                    got=shown(decision),
+                    fix=_meant(decision),
+                )
+            )
+    return decisions, faults
+
+
+def _meant(decision: object) -> str | None:
+    # Nothing is guessed at a run; a slip is only named here, where the file is read.
+    word = str(decision).strip().lower()
+    if word.startswith(("approve", "reject")):
+        return f"write '{word[:7] if word[0] == 'a' else word[:6]}'"
+    return None
+
+
+# -- memory, attacks, faults -------------------------------------------------------------------
+
+
+class _Turn(Strict):
+    role: Literal["user", "assistant", "system", "tool"]
+    text: str
+
+
+def _parse_memory(value: Json) -> tuple[Json, list[Fault]]:
+    if not isinstance(value, list):
+        return None, [Fault((), "must be a list", got=shown(value), rule="of {role, text}")]
+    faults = [
+        fault.under(index)
+        for index, turn in enumerate(value)
+        for fault in parse_model(_Turn, turn)[1]
+    ]
+    return plain(value), faults
+
+
+class _Attack(Strict):
+    kind: Annotated[str, Field(min_length=1)] | None = None
+    type: Annotated[str, Field(min_length=1)] | None = None
+    via: Literal["user_turn", "tool_result", "document", "memory"] = "user_turn"
+    marker: Annotated[str, Field(min_length=1)] | None = None
+    severity: Literal["info", "minor", "major", "critical"] = "major"
+    expect: dict[str, bool | str] = Field(default_factory=dict)
+
+    @field_validator("expect")
+    @classmethod
+    def _words(cls, value: dict[str, bool | str]) -> dict[str, bool | str]:
+        for key, wanted in value.items():
+            if isinstance(wanted, str) != (key == "blocked_before"):
+                rule = "blocked_before: NODE TYPE, EVENT TYPE: true or false"
+                raise refuse(f"{quoted(key)} has the wrong kind of value", rule=rule)
+        return value
+
+    @model_validator(mode="after")
+    def _named(self) -> _Attack:
+        if (self.kind is None) == (self.type is None):
+            raise refuse("must be named once", rule="kind, or type")
+        if self.marker is None and not self.expect:
+            raise refuse("does nothing", rule="a marker, an expect, or both")
+        return self
+
+
+def _parse_attacks(value: Json) -> tuple[Json, list[Fault]]:
+    if not isinstance(value, list):
+        return None, [Fault((), "must be a list", got=shown(value), rule="of attacks")]
+    attacks: list[Json] = []
+    faults: list[Fault] = []
+    for index, written in enumerate(value):
+        attack, found = parse_model(_Attack, written)
+        faults += (fault.under(index) for fault in found)
+        if attack is not None:
+            attacks.append(
+                {
+                    "kind": attack.kind or attack.type,
+                    "via": attack.via,
+                    "marker": attack.marker,
+                    "severity": str(Severity(attack.severity).value),
+                    "expect": dict(attack.expect),
+                }
+            )
+    return attacks, faults
+
+
+class _First(Strict):
+    first: Annotated[int, Field(ge=1)]
+
+
+class _Rate(Strict):
+    rate: Annotated[float, Field(ge=0, le=1)]
+
+
+def _when_faults(value: object) -> list[Fault]:
+    if value == "always":
+        return []
+    if isinstance(value, Mapping) and len(value) == 1:
+        model: type[Strict] = _First if "first" in value else _Rate
+        if "first" in value or "rate" in value:
+            return parse_model(model, value)[1]
+    rule = "always, {first: n} or {rate: x}"
+    return [Fault((), "says when in another form", got=shown(value), rule=rule)]
+
+
+def _target_faults(value: object, names: tuple[str, ...], *, has_delay: bool) -> list[Fault]:
+    known = [*names, "delay_ms"] if has_delay else list(names)
+    if not isinstance(value, Mapping):
+        return [Fault((), "must be a mapping", got=shown(value), rule=f"keys: {', '.join(known)}")]
+    faults: list[Fault] = []
+    for key, inner in value.items():
+        if key in names:
+            faults += (fault.under(key) for fault in _when_faults(inner))
+        elif key == "delay_ms" and has_delay:
+            if isinstance(inner, bool) or not isinstance(inner, int) or inner < 0:
+                rule = "an integer, 0 or more"
+                faults.append(
+                    Fault((key,), "must be simulated milliseconds", got=shown(inner), rule=rule)
+                )
+        else:
+            faults.append(unknown_key((), key, known))
+    return faults
+
+
+def _parse_faults(value: Json) -> tuple[Json, list[Fault]]:
+    if not isinstance(value, Mapping):
+        return None, [Fault((), "must be a mapping", got=shown(value))]
+    rest, faults = absent_faults(value, _ABSENT_FAULTS)
+    for key, inner in rest.items():
+        found: list[Fault] = []
+        if key == "tool_error_rate":
+            found = parse_model(_Rate, {"rate": inner})[1]
+            found = [Fault((), fault.problem, fault.got, fault.rule, fault.fix) for fault in found]
+        elif key == "blocklist":
+            found = _blocklist_faults(inner)
+        elif key == "llm":
+            found = _target_faults(inner, LLM_FAULTS, has_delay=False)
+        else:
+            found = _target_faults(inner, TOOL_FAULTS, has_delay=True)
+        faults += (fault.under(key) for fault in found)
+    return plain(value), faults
+
+
+def _blocklist_faults(value: object) -> list[Fault]:
+    if not isinstance(value, list):
+        return [Fault((), "must be a list", got=shown(value), rule="of terms")]
+    return [
+        Fault((index,), "must be a text that is not blank", got=shown(term))
+        for index, term in enumerate(value)
+        if not isinstance(term, str) or not term.strip()
+    ]
+
+
+# -- the kernel's view -------------------------------------------------------------------------
+
+
+def _later(name: str, reader: str) -> Callable[[Json], tuple[Json, list[Fault]]]:
+    def parse(value: Json) -> tuple[Json, list[Fault]]:
+        problem = f"{quoted(name)} is not in this version ({reader} comes later)"
+        return None, [Fault((), problem, at_key=True, code="not_in_this_version")]
+
+    return parse
+
+
+def _schema_of(model: Any) -> JsonObject:
+    schema: dict[str, Any] = TypeAdapter(model).json_schema(by_alias=True)
+    return schema
+
+
+def _when_schema() -> dict[str, Any]:
+    return {"anyOf": [{"const": "always"}, _First.model_json_schema(), _Rate.model_json_schema()]}
+
+
+def _target_schema(names: tuple[str, ...], *, has_delay: bool) -> dict[str, Any]:
+    properties: dict[str, Any] = {name: _when_schema() for name in names}
+    if has_delay:
+        properties["delay_ms"] = {"type": "integer", "minimum": 0}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def environment_keys() -> tuple[EnvironmentKey, ...]:
+    """Every key, also those that are refused until a node reads them."""
+    decision = {"anyOf": [{"enum": ["approve", "reject"]}, _schema_of(_Decision)]}
+    keys = [
+        EnvironmentKey(
+            "approvals",
+            "A person's decision for each approval gate; a gate without one pauses the run.",
+            _parse_approvals,
+            {"type": "object", "additionalProperties": decision},
+        ),
+        EnvironmentKey(
+            "llm", "What the simulated model answers.", parse_llm_rules, _schema_of(list[_LlmRule])
+        ),
+        EnvironmentKey(
+            "default_response",
+            "What the simulated model answers where no rule is left.",
+            _parse_default_response,
+            _schema_of(_Respond),
+        ),
+        EnvironmentKey(
+            "tools",
+            "What each simulated tool answers.",
+            _parse_tools,
+            _schema_of(dict[str, list[_ToolRule]]),
+        ),
+        EnvironmentKey(
+            "memory", "Earlier turns, oldest first.", _parse_memory, _schema_of(list[_Turn])
+        ),
+        EnvironmentKey(
+            "attacks",
+            "Injected markers and what must follow.",
+            _parse_attacks,
+            _schema_of(list[_Attack]),
+        ),
+        EnvironmentKey(
+            "faults",
+            "Injected faults of tools and of the model, and the policy's blocklist.",
+            _parse_faults,
+            {
+                "type": "object",
+                "properties": {
+                    "tool_error_rate": {"type": "number", "minimum": 0, "maximum": 1},
+                    "blocklist": {"type": "array", "items": {"type": "string", "pattern": "\\S"}},
+                    "llm": _target_schema(LLM_FAULTS, has_delay=False),
+                },
+                "additionalProperties": _target_schema(TOOL_FAULTS, has_delay=True),
+            },
+        ),
+    ]
+    keys += (
+        EnvironmentKey(name, "Not in this version.", _later(name, reader), {"not": {}})
+        for name, reader in _ABSENT_KEYS.items()
+    )
+    return tuple(keys)

@@ -1,0 +1,138 @@
+"""Questions about a graph's paths, each answered by one walk over nodes and edges."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_evarness.domains.agents.manifest import canonical, manifests_of
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.graph import Graph, Node
+    from pytest_evarness.core.json import JsonObject
+
+__all__ = ["Flow", "asks", "covered_calls", "side_effecting"]
+
+_MANY = 2  # «several» begins here, so no set in this module grows beyond it
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The edges of a graph as neighbour lists; edges to nodes that are not there are left out."""
+
+    after: Mapping[str, list[str]]
+    before: Mapping[str, list[str]]
+
+    @classmethod
+    def of(cls, graph: Graph) -> Flow:
+        """Read the edges of ``graph``."""
+        after: dict[str, list[str]] = {node: [] for node in graph.nodes}
+        before: dict[str, list[str]] = {node: [] for node in graph.nodes}
+        for edge in graph.edges:
+            if edge.source in after and edge.target in before:
+                after[edge.source].append(edge.target)
+                before[edge.target].append(edge.source)
+        return cls(after, before)
+
+    @property
+    def roots(self) -> list[str]:
+        """Nodes that nothing leads to, by id."""
+        return sorted(node for node, sources in self.before.items() if not sources)
+
+    def reach(
+        self,
+        starts: Iterable[str],
+        *,
+        stop: Callable[[str], bool] = lambda _: False,
+        back: bool = False,
+    ) -> dict[str, str | None]:
+        """Every node that a path from ``starts`` reaches, with its predecessor on one such path.
+
+        A node for which ``stop`` holds is reached and not passed.
+        """
+        neighbours = self.before if back else self.after
+        found: dict[str, str | None] = dict.fromkeys(starts)
+        waiting = deque(found)
+        while waiting:
+            node = waiting.popleft()
+            if stop(node):
+                continue
+            for other in neighbours[node]:
+                if other not in found:
+                    found[other] = node
+                    waiting.append(other)
+        return found
+
+    def path_to(self, node: str, found: Mapping[str, str | None]) -> list[str]:
+        """The path by which :meth:`reach` came to ``node``."""
+        path = [node]
+        while (previous := found[path[-1]]) is not None:
+            path.append(previous)
+        return path[::-1]
+
+    def in_order(self) -> list[str]:
+        """Sources before targets; nodes on or behind a cycle are left out."""
+        waiting = {node: len(sources) for node, sources in self.before.items()}
+        ready = deque(self.roots)
+        order = []
+        while ready:
+            node = ready.popleft()
+            order.append(node)
+            for other in self.after[node]:
+                waiting[other] -= 1
+                if not waiting[other]:
+                    ready.append(other)
+        return order
+
+
+def asks(node: Node) -> bool:
+    """True for a gate that asks: without a classifier every run is public, so only ``always``."""
+    return node.type == "approval_gate" and node.config.get("require_when", "always") == "always"
+
+
+def side_effecting(graph: Graph, overlays: JsonObject) -> dict[str, str]:
+    """Nodes that call a write or destructive tool, with the tool's id."""
+    manifests = manifests_of(overlays)
+    names: dict[str, str] = {}
+    found = {}
+    for node in graph.nodes.values():
+        name = node.config.get("tool") if node.type == "tool" else None
+        if not isinstance(name, str):
+            continue
+        if name not in names:
+            names[name] = canonical(name, manifests)
+        manifest = manifests.get(names[name])
+        if manifest is not None and manifest["safety"]["side_effects"] != "read":
+            found[node.id] = names[name]
+    return found
+
+
+def covered_calls(graph: Graph, overlays: JsonObject) -> dict[str, tuple[str, ...]]:
+    """For each gate the nodes whose side-effecting call its output reaches, at most two of them.
+
+    What lies behind a further gate that stands after a side effect is that gate's business; two
+    gates in a row cover the same call.
+    """
+    flow = Flow.of(graph)
+    effects = side_effecting(graph, overlays)
+    # near: reached before any side effect; far: reached after one, up to the next gate.
+    near: dict[str, tuple[str, ...]] = {}
+    far: dict[str, tuple[str, ...]] = {}
+    covered = {}
+    for node in reversed(flow.in_order()):
+        later_near = _some(near[other] for other in flow.after[node] if other in near)
+        later_far = _some(far[other] for other in flow.after[node] if other in far)
+        if node in effects:
+            near[node] = far[node] = _some([(node,), later_far])
+        else:
+            near[node] = later_near
+            far[node] = () if asks(graph.nodes[node]) else later_far
+        if graph.nodes[node].type == "approval_gate":
+            covered[node] = later_near
+    return covered
+
+
+def _some(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(sorted({node for group in groups for node in group})[:_MANY])

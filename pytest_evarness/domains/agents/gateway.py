@@ -1,0 +1,303 @@
+"""The one way to a tool: the gates of a call in their order, then the call, then its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pytest_evarness.core.interfaces import EnvironmentExhausted, NodeBlocked
+from pytest_evarness.domains.agents.schema import validator_of, violation
+from pytest_evarness.domains.agents.script import Script
+from pytest_evarness.domains.agents.state import Intent, RunState, state_of
+from pytest_evarness.domains.agents.template import fill_text
+from pytest_evarness.domains.agents.text import compact, digest_of_value, plain
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.interfaces import Context
+
+__all__ = ["Request", "ToolError", "call_tool", "documents_of", "query_of"]
+
+
+class ToolError(Exception):
+    """A call gave no answer, and no retry was left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call that a node decided on.
+
+    Attributes:
+        tool: Id or alias.
+        args: The argument mapping, filled in.
+        offered: Ids of the tools that the graph offers to the node.
+        intent: The filled template that names the intent; None to number it.
+    """
+
+    tool: str
+    args: Mapping[str, Any]
+    offered: frozenset[str]
+    approve_side_effects: bool = False
+    retries: int = 0
+    timeout_ms: int = 3000
+    intent: str | None = None
+
+
+def query_of(args: Mapping[str, Any]) -> str:
+    """What rules of a tool look at: the argument ``query`` where it is a text, else all of them."""
+    query = args.get("query")
+    return query if isinstance(query, str) else compact(args)
+
+
+def call_tool(request: Request, context: Context) -> list[dict[str, Any]]:
+    """Make the call, with its retries.
+
+    Returns:
+        The documents of the answer.
+
+    Raises:
+        NodeBlocked: A gate refused the call; ``policy_decision`` says which.
+        ToolError: The arguments break the manifest's schema, or every attempt gave an error.
+        EnvironmentExhausted: The scenario scripts no answer for the call.
+    """
+    return _Calling(request, context).run()
+
+
+class _Calling:
+    """One decided call: its attempts share arguments, digest and intent."""
+
+    def __init__(self, request: Request, context: Context) -> None:
+        self.request = request
+        self.context = context
+        self.state: RunState = state_of(context)
+        self.tool = self.state.aliases.get(request.tool, request.tool)
+        if request.tool in self.state.manifests:
+            self.tool = request.tool
+        self.args: dict[str, Any] = plain(request.args)
+        self.digest = digest_of_value(self.args)
+        self.query = query_of(self.args)
+
+    def run(self) -> list[dict[str, Any]]:
+        manifest = self._manifest()
+        intent, name = self._intent(manifest)
+        self._validate(manifest, name)
+        error = ""
+        for attempt in range(1, self.request.retries + 2):
+            rule = self._authorise(manifest)
+            self._announce(manifest, rule, name)
+            try:
+                found = self._attempt(manifest, name)
+            except _LostAnswerError as lost:
+                intent.is_open = True
+                error = lost.error
+                self._emit_error(error, lost.phase, attempt, name)
+                continue
+            intent.is_open = False
+            return found
+        raise ToolError(f"{self.tool}: {error}")
+
+    # -- the gates -----------------------------------------------------------------------------
+
+    def _manifest(self) -> Mapping[str, Any]:
+        if self.tool not in self.request.offered:
+            self._deny("not_offered")
+        manifest = self.state.manifests.get(self.tool)
+        if manifest is None:
+            self._deny("no_manifest")
+        return manifest
+
+    def _validate(self, manifest: Mapping[str, Any], intent: str) -> None:
+        problem = violation(validator_of(manifest["args"]), self.args)
+        if problem is not None:
+            self._emit_error(f"arguments: {problem}", "validate", 1, intent)
+            raise ToolError(f"{self.tool}: arguments: {problem}")
+
+    def _authorise(self, manifest: Mapping[str, Any]) -> str:
+        """The rule that allows this attempt; each attempt spends one use of an approval."""
+        safety = manifest["safety"]
+        changes = safety["side_effects"] != "read"
+        needs_approval = safety["requires_approval"] or safety["side_effects"] == "destructive"
+        if changes and not self.request.approve_side_effects:
+            self._deny("side_effects_not_approved")
+        if not changes and not needs_approval:
+            return "read_only"
+        rule = self.state.authority.use(self.digest, self.context.clock.now_ms)
+        if rule == "approval":
+            return rule
+        if rule is not None:
+            self._deny(rule)
+        if needs_approval:
+            self._deny("approval_missing")
+        return "approve_side_effects"
+
+    def _deny(self, rule: str) -> NoReturn:
+        payload: dict[str, Any] = {
+            "capability": self.tool,
+            "decision": "deny",
+            "rule": rule,
+            "args": self.args,
+            "args_digest": self.digest,
+            "approved": self.state.authority.approved(),
+        }
+        if self.context.policy_revision is not None:
+            payload["revision"] = self.context.policy_revision
+        self.context.emit("policy_decision", payload)
+        raise NodeBlocked(f"policy: {self.tool} refused: {rule}")
+
+    # -- the call ------------------------------------------------------------------------------
+
+    def _intent(self, manifest: Mapping[str, Any]) -> tuple[Intent, str]:
+        node = self.context.node_id
+        intent = self.state.intents.setdefault(node, Intent())
+        if not (intent.is_open and intent.digest == self.digest):
+            intent.count += 1
+        intent.digest = self.digest
+        if self.request.intent is not None:
+            return intent, self.request.intent
+        if manifest["intent"] is not None:
+            return intent, fill_text(manifest["intent"], query=self.query, args=self.args)
+        return intent, f"{node}#{intent.count}"
+
+    def _announce(self, manifest: Mapping[str, Any], rule: str, intent: str) -> None:
+        decision: dict[str, Any] = {"rule": rule}
+        if self.context.policy_revision is not None:
+            decision["revision"] = self.context.policy_revision
+        self.context.emit(
+            "tool_called",
+            {
+                "tool": self.tool,
+                "tool_version": manifest["version"],
+                "query": self.query,
+                "args": self.args,
+                "args_digest": self.digest,
+                "side_effects": manifest["safety"]["side_effects"],
+                "network": manifest["safety"]["network"],
+                "mode": "sim",
+                "intent_id": intent,
+                "decision": decision,
+            },
+        )
+
+    def _attempt(self, manifest: Mapping[str, Any], intent: str) -> list[dict[str, Any]]:
+        faults = self.state.faults.hits(self.tool)
+        if "fail_before" in faults:
+            raise _LostAnswerError("injected: the call did not arrive", "before")
+        answer = self._answer(manifest)
+        delay = self.state.faults.delay_ms(self.tool)
+        self.context.clock.advance_ms(min(delay, self.request.timeout_ms))
+        if delay > self.request.timeout_ms:
+            # The other side did its work; only nobody waited for the answer.
+            raise _LostAnswerError(f"no answer within {self.request.timeout_ms} ms", "after")
+        if "fail_after" in faults:
+            raise _LostAnswerError("injected: the answer was lost", "after")
+        if "malformed" in faults:
+            raise _LostAnswerError("injected: the answer is malformed", "after")
+        if "raise" in answer:
+            raise _LostAnswerError(str(answer["raise"]), "after")
+        result = [] if "empty_results" in faults else answer["result"]
+        documents = documents_of(result, self.tool)
+        self._inject(documents)
+        self._emit_result(result, documents, intent)
+        if "duplicate_answer" in faults:
+            self._emit_result(result, documents, intent, duplicate=True)
+        return documents
+
+    def _answer(self, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+        script = self.state.tools.get(self.tool)
+        if script is None:
+            # The manifest's own rules answer only where the scenario does not name the tool.
+            script = self.state.tools[self.tool] = Script(
+                self.tool, manifest["sim"], is_background=True
+            )
+        answer = script.take(self.state.call(self.query))
+        if answer is not None:
+            return answer
+        if script.scripted == 0 and not script.is_background:
+            return {"result": []}
+        raise EnvironmentExhausted(self.tool, script.scripted, script.calls)
+
+    def _inject(self, documents: list[dict[str, Any]]) -> None:
+        for index, marker in enumerate(self.state.markers("tool_result")):
+            if documents:
+                documents[0]["text"] = f"{documents[0]['text']}\n{marker}".lstrip("\n")
+            else:
+                documents.append({"id": f"attack-{index}", "subject": "", "text": marker})
+
+    # -- events --------------------------------------------------------------------------------
+
+    def _emit_result(
+        self,
+        result: Any,
+        documents: Sequence[Mapping[str, Any]],
+        intent: str,
+        *,
+        duplicate: bool = False,
+    ) -> None:
+        payload: dict[str, Any] = {
+            "tool": self.tool,
+            "count": len(documents),
+            "docs": [{key: doc[key] for key in ("id", "subject", "text")} for doc in documents],
+            "intent_id": intent,
+        }
+        if not _is_documents(result):
+            payload["result"] = result
+        if duplicate:
+            payload["duplicate"] = True
+        self.context.emit("tool_result", payload)
+
+    def _emit_error(self, error: str, phase: str, attempt: int, intent: str) -> None:
+        self.context.emit(
+            "tool_error",
+            {
+                "tool": self.tool,
+                "error": error,
+                "phase": phase,
+                "attempt": attempt,
+                "intent_id": intent,
+            },
+        )
+
+
+class _LostAnswerError(Exception):
+    def __init__(self, error: str, phase: str) -> None:
+        super().__init__(error)
+        self.error = error
+        self.phase = phase
+
+
+def _is_documents(result: Any) -> bool:
+    return isinstance(result, list) and all(isinstance(entry, Mapping) for entry in result)
+
+
+def documents_of(result: Any, tool: str) -> list[dict[str, Any]]:
+    """Bring an answer into documents ``{id, subject, text, ...}``.
+
+    A list gives one document for each entry, anything else but null gives one. ``text`` is the
+    entry's ``text``, ``snippet`` or ``body``, else what else it holds as compact JSON, else its
+    subject. Other keys of the entry are kept for the nodes that read them.
+    """
+    entries = result if isinstance(result, list) else [] if result is None else [result]
+    return [_document(entry, f"{tool}-{number}") for number, entry in enumerate(entries, 1)]
+
+
+def _document(entry: Any, name: str) -> dict[str, Any]:
+    if not isinstance(entry, Mapping):
+        return {
+            "id": name,
+            "subject": "",
+            "text": entry if isinstance(entry, str) else compact(entry),
+        }
+    subject = entry.get("subject", entry.get("title", ""))
+    rest = {key: value for key, value in entry.items() if key not in ("id", "subject", "title")}
+    text = next(
+        (rest[key] for key in ("text", "snippet", "body") if isinstance(rest.get(key), str)), None
+    )
+    if text is None:
+        text = compact(rest) if rest else _as_text(subject)
+    found = plain(entry)
+    found.update(id=_as_text(entry.get("id", name)), subject=_as_text(subject), text=text)
+    return dict(found)
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else compact(value)

@@ -1,0 +1,217 @@
+"""Remarks about a graph that the kernel cannot make, each from one walk over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pytest_evarness.core.interfaces import LintFinding
+from pytest_evarness.domains.agents.environment import provider_fault
+from pytest_evarness.domains.agents.flow import Flow, asks, covered_calls, side_effecting
+from pytest_evarness.domains.agents.manifest import aliases_of, manifests_of
+from pytest_evarness.domains.agents.node.interceptor import VALIDATING_RULE
+from pytest_evarness.domains.agents.node.tool import INERT_KEYS
+from pytest_evarness.source.quote import nearest, quoted
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.graph import Graph, Node
+    from pytest_evarness.core.json import JsonObject
+    from pytest_evarness.core.registry import Registry
+
+__all__ = ["register_lint"]
+
+_INERT = {"llm": ("top_p",), "tool": INERT_KEYS}
+_STEPS_SHOWN = 12
+
+
+def _of_type(graph: Graph, *types: str) -> Iterator[Node]:
+    return (node for node in graph.nodes.values() if node.type in types)
+
+
+def _ungated(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
+    """A write or destructive tool that some path reaches without passing a gate that asks."""
+    del registry
+    effects = side_effecting(graph, overlays)
+    if not effects:
+        return []
+    flow = Flow.of(graph)
+    found = flow.reach(flow.roots, stop=lambda node: asks(graph.nodes[node]))
+    findings = []
+    for node, tool in sorted(effects.items()):
+        if node not in found:
+            continue
+        path = flow.path_to(node, found)
+        shown = path if len(path) <= _STEPS_SHOWN else [*path[: _STEPS_SHOWN - 1], "…", path[-1]]
+        findings.append(
+            LintFinding(
+                "error",
+                "ungated_side_effect",
+                f"{quoted(tool)} changes the world and is reached without an approval gate "
+                f"(by {' -> '.join(shown)})",
+                graph.path_of(node),
+                node,
+                fix="put an 'approval_gate' on every path to it, or waive it with a reason",
+                waivable=True,
+            )
+        )
+    return findings
+
+
+def _unvalidated(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
+    """A model whose text reaches the output without an interceptor that validates it."""
+    del registry, overlays
+
+    def validates(node: str) -> bool:
+        chain: Any = graph.nodes[node].config.get("chain") or ()
+        return graph.nodes[node].type == "interceptor" and VALIDATING_RULE in chain
+
+    outputs = [node.id for node in _of_type(graph, "output")]
+    found = Flow.of(graph).reach(outputs, stop=validates, back=True)
+    return [
+        LintFinding(
+            "warning",
+            "unvalidated_output",
+            f"what the model says reaches the output unvalidated (got {quoted(node.id)}; "
+            f"an interceptor with {VALIDATING_RULE} between them)",
+            graph.path_of(node.id),
+            node.id,
+        )
+        for node in _of_type(graph, "llm")
+        if node.id in found
+    ]
+
+
+def _coverage(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
+    """A gate that covers no call, several calls, or that never asks."""
+    del registry
+    covered = covered_calls(graph, overlays)
+    findings = []
+    for node in _of_type(graph, "approval_gate"):
+        calls = covered.get(node.id, ())
+        if not asks(node):
+            when = quoted(str(node.config.get("require_when")))
+            code = "gate_never_asks"
+            message = f"without a classifier the gate never asks (got require_when {when})"
+        elif len(calls) == 1:
+            continue
+        elif calls:
+            code = "approval_covers_several"
+            message = f"the approval is for no single call (got {', '.join(calls)}, ...)"
+        else:
+            code, message = "approval_covers_nothing", "no side effect follows the approval"
+        findings.append(
+            LintFinding("warning", code, f"{message} [{node.id}]", graph.path_of(node.id), node.id)
+        )
+    return findings
+
+
+def _unreachable(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
+    """A node that nothing which begins a run leads to."""
+    del overlays
+    starts = [
+        node.id
+        for node in graph.nodes.values()
+        if not registry.node_types.resolve(node.type).inputs
+    ]
+    if not starts:
+        return []  # the kernel says that there is no input
+    flow = Flow.of(graph)
+    found = flow.reach(starts)
+    return [
+        LintFinding(
+            "warning",
+            "unreachable",
+            f"no path leads to the node from an input (got {quoted(node)})",
+            graph.path_of(node),
+            node,
+        )
+        for node in graph.nodes
+        # A node without any edge is the kernel's remark.
+        if node not in found and (flow.after[node] or flow.before[node])
+    ]
+
+
+def _inert(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
+    """Published keys that steer live calls and do nothing here."""
+    del registry, overlays
+    return [
+        LintFinding(
+            "warning",
+            "inert_key",
+            f"the key has no effect: runs are simulated (got {quoted(key)})",
+            (*graph.path_of(node.id), "config", key),
+            node.id,
+            fix="remove it",
+        )
+        for node in _of_type(graph, *_INERT)
+        for key in _INERT[node.type]
+        if key in node.config
+    ]
+
+
+def _manifests(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
+    """A tool that no manifest names: every call of it is refused."""
+    del registry
+    manifests = manifests_of(overlays)
+    known = {*manifests, *aliases_of(manifests)}
+    findings = []
+    for node in _of_type(graph, "tool"):
+        name = node.config.get("tool")
+        if isinstance(name, str) and name not in known:
+            near = nearest(name, known)
+            findings.append(
+                LintFinding(
+                    "warning",
+                    "no_manifest",
+                    f"no manifest names the tool, so every call is refused (got {quoted(name)})",
+                    (*graph.path_of(node.id), "config", "tool"),
+                    node.id,
+                    fix=f"write {quoted(near)}" if near else "describe it in a tools.yaml",
+                )
+            )
+    return findings
+
+
+def _outputs(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
+    """A second output: which of them would be the run's answer is nobody's guess."""
+    del registry, overlays
+    first, *others = [*(node.id for node in _of_type(graph, "output")), None]
+    return [
+        LintFinding(
+            "error",
+            "second_output",
+            f"a run has one output (got {quoted(node)}; the first is {quoted(first or '')})",
+            graph.path_of(node),
+            node,
+        )
+        for node in _present(others)
+    ]
+
+
+def _present(names: Iterable[str | None]) -> Iterator[str]:
+    return (name for name in names if name is not None)
+
+
+def _provider(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
+    """A provider that would have to be called."""
+    del registry, overlays
+    fault = provider_fault(graph.params.provider)
+    if fault is None:
+        return []
+    path = ("params", "provider")
+    return [LintFinding("error", "provider", f"params.provider: {fault.text}", path, fix=fault.fix)]
+
+
+def register_lint(registry: Registry) -> None:
+    """Add the rules of this domain."""
+    for name, rule in (
+        ("agents.ungated_side_effect", _ungated),
+        ("agents.unvalidated_output", _unvalidated),
+        ("agents.approval_coverage", _coverage),
+        ("agents.unreachable", _unreachable),
+        ("agents.inert_key", _inert),
+        ("agents.no_manifest", _manifests),
+        ("agents.second_output", _outputs),
+        ("agents.provider", _provider),
+    ):
+        registry.lint_rules.register(name, rule)

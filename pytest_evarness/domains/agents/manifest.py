@@ -1,0 +1,222 @@
+"""Tool manifests: what may be called, with which arguments, under which safety."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from pytest_evarness.core.interfaces import Locations, Overlay
+from pytest_evarness.domains.agents.environment import absent_faults, parse_tool_rules
+from pytest_evarness.domains.agents.schema import schema_problem
+from pytest_evarness.domains.agents.text import plain
+from pytest_evarness.errors import Fault, InputError, InputErrors
+from pytest_evarness.source.document import Document, load_document
+from pytest_evarness.source.model import Strict, parse_model, refuse, unknown_key
+from pytest_evarness.source.quote import quoted, shown
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.json import Json, JsonObject
+
+__all__ = [
+    "OVERLAY",
+    "VARIABLE",
+    "aliases_of",
+    "canonical",
+    "load_manifests",
+    "manifests_of",
+    "parse_manifests",
+]
+
+OVERLAY = "tools"
+VARIABLE = "EVARNESS_TOOLS"
+
+_ABSENT = {
+    "effects": "a call changes no world yet",
+    "tests": "a manifest carries no corpus yet",
+}
+_PACKAGED = Path(__file__).with_name("tools.yaml")
+
+
+class _Safety(Strict):
+    side_effects: Literal["read", "write", "destructive"]
+    network: Literal["none", "outbound"] = "none"
+    requires_approval: bool = False
+
+
+class _Executor(Strict):
+    kind: str
+
+    @field_validator("kind")
+    @classmethod
+    def _simulated(cls, value: str) -> str:
+        if value != "sim":
+            raise refuse("runs are simulated: no other executor is called", rule="sim")
+        return value
+
+
+class _Manifest(Strict):
+    id: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.\-]*$", max_length=200)]
+    aliases: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(default_factory=list)
+    name: str = ""
+    version: str = "1"
+    description: str = ""
+    args: dict[str, Any] = Field(default_factory=lambda: {"type": "object"})
+    intent: str | None = None
+    safety: _Safety
+    executor: _Executor = Field(default_factory=lambda: _Executor(kind="sim"))
+    sim: list[Any] = Field(default_factory=list)
+
+    @field_validator("args")
+    @classmethod
+    def _schema(cls, value: dict[str, Any]) -> dict[str, Any]:
+        problem = schema_problem(value)
+        if problem is not None:
+            raise refuse(problem)
+        return value
+
+
+def parse_manifests(value: Json) -> tuple[dict[str, Json], list[Fault]]:
+    """Read the value of a ``tools.yaml``.
+
+    Returns:
+        Manifests by id with every default filled in, and the faults from the file's root.
+    """
+    if not isinstance(value, Mapping):
+        return {}, [Fault((), "must be a mapping", got=shown(value), rule="with the key 'tools'")]
+    faults = [unknown_key((), key, ["tools"]) for key in value if key != "tools"]
+    listed = value.get("tools")
+    if not isinstance(listed, list):
+        rule = "key 'tools': a list of manifests"
+        return {}, [*faults, Fault(("tools",), "must be a list", got=shown(listed), rule=rule)]
+    manifests: dict[str, Json] = {}
+    names: dict[str, int] = {}
+    for index, written in enumerate(listed):
+        at = ("tools", index)
+        manifest, found = _parse_manifest(written)
+        faults += (fault.under(*at) for fault in found)
+        if manifest is None:
+            continue
+        for name in (manifest.id, *manifest.aliases):
+            if name in names:
+                other = f"tools[{names[name]}]"
+                faults.append(Fault(at, f"the name is taken by {other}", got=quoted(name)))
+            names[name] = index
+        manifests[manifest.id] = plain(manifest.model_dump())
+    return manifests, faults
+
+
+def _parse_manifest(written: Json) -> tuple[_Manifest | None, list[Fault]]:
+    if not isinstance(written, Mapping):
+        return parse_model(_Manifest, written)
+    rest, faults = absent_faults(written, _ABSENT)
+    manifest, found = parse_model(_Manifest, rest)
+    faults += found
+    if manifest is not None:
+        faults += (fault.under("sim") for fault in parse_tool_rules(manifest.sim)[1])
+    return manifest, faults
+
+
+def manifests_of(overlays: JsonObject) -> Mapping[str, Mapping[str, Any]]:
+    """The manifests in force, by id."""
+    found: Any = overlays.get(OVERLAY)
+    return found if isinstance(found, Mapping) else {}
+
+
+@lru_cache(maxsize=1)
+def _packaged() -> tuple[dict[str, Json], str]:
+    document = load_document(_PACKAGED, shown="tools.yaml (packaged)")
+    manifests, faults = parse_manifests(document.value)
+    assert not faults, f"the packaged manifests are checked by a test (got {faults})"
+    return manifests, hashlib.sha256(document.data).hexdigest()
+
+
+def _layers(locations: Locations) -> Iterator[tuple[str, Path, bool]]:
+    """Label, file, and whether it must be there; lowest precedence first."""
+    if locations.home is not None:
+        yield "~/.evarness/tools.yaml", locations.home / "tools.yaml", False
+    yield "evarness/tools.yaml", locations.root / "evarness" / "tools.yaml", False
+    named = locations.variables.get(VARIABLE)
+    if named:
+        yield f"${VARIABLE}", locations.root / named, True
+    for folder in locations.beside:
+        path = folder / "tools.yaml"
+        try:
+            label = path.relative_to(locations.root).as_posix()
+        except ValueError:
+            # Outside the root (a packaged pattern): the label may hold no path of this machine.
+            label = f"{folder.name}/tools.yaml"
+        yield label, path, False
+
+
+def load_manifests(locations: Locations) -> Overlay:
+    """The manifests in force: the packaged ones and the layers above them.
+
+    A layer replaces a manifest whole, by its id; an alias belongs to one tool over all layers.
+    """
+    packaged, digest = _packaged()
+    merged = dict(packaged)
+    sources = [("packaged/tools.yaml", digest)]
+    faults: list[tuple[str, Fault]] = []
+    seen: set[Path] = set()
+    for label, path, is_required in _layers(locations):
+        if path in seen or not (is_required or path.is_file()):
+            continue
+        seen.add(path)
+        try:
+            document = load_document(path, shown=label)
+        except InputErrors as errors:
+            faults += ((_place(label, error), _as_fault(error)) for error in errors.errors)
+            continue
+        except InputError as error:
+            faults.append((_place(label, error), _as_fault(error)))
+            continue
+        manifests, found = parse_manifests(document.value)
+        faults += ((_line(label, document, fault), fault) for fault in found)
+        sources.append((label, hashlib.sha256(document.data).hexdigest()))
+        merged.update(manifests)
+    for name, ids in sorted(_owners(merged).items()):
+        if len(ids) > 1:
+            problem = f"the name stands for several tools ({', '.join(ids)})"
+            faults.append((sources[-1][0], Fault((), problem, got=quoted(name))))
+    return Overlay(OVERLAY, merged, tuple(sources), tuple(faults))
+
+
+def _line(label: str, document: Document, fault: Fault) -> str:
+    where = document.where(fault.path, fault.at_key)
+    return label if where.line is None else f"{label}:{where.line}:{where.column}"
+
+
+def _place(label: str, error: InputError) -> str:
+    where = error.where
+    return label if where is None or where.line is None else f"{label}:{where.line}:{where.column}"
+
+
+def _as_fault(error: InputError) -> Fault:
+    return Fault((), error.problem, fix=error.fix)
+
+
+def _owners(manifests: Mapping[str, Any]) -> dict[str, list[str]]:
+    owners: dict[str, list[str]] = {}
+    for tool, manifest in sorted(manifests.items()):
+        for name in dict.fromkeys((tool, *manifest["aliases"])):
+            owners.setdefault(name, []).append(tool)
+    return owners
+
+
+def aliases_of(manifests: Mapping[str, Any]) -> dict[str, str]:
+    """Each alias and the id it stands for."""
+    return {
+        alias: tool for tool, manifest in sorted(manifests.items()) for alias in manifest["aliases"]
+    }
+
+
+def canonical(name: str, manifests: Mapping[str, Any]) -> str:
+    """The id that ``name`` stands for; a name that nobody knows stands for itself."""
+    if name in manifests:
+        return name
+    return aliases_of(manifests).get(name, name)

@@ -1,0 +1,239 @@
+"""What a prompt is made from: ranked documents, remembered turns, a context within its budget."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from pytest_evarness.core.interfaces import NodeBlocked
+from pytest_evarness.core.vocabulary import approximate_tokens
+from pytest_evarness.domains.agents.gateway import documents_of
+from pytest_evarness.domains.agents.node.declare import declare
+from pytest_evarness.domains.agents.state import state_of
+from pytest_evarness.domains.agents.text import cut_to_tokens, joined, text_of
+from pytest_evarness.source.model import Strict
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.interfaces import Context
+
+__all__ = ["CONTEXT_ASSEMBLER", "CONVERSATION_BUFFER", "RETRIEVER", "score_of"]
+
+_WORDS = re.compile(r"\w+")
+_SENTENCE = re.compile(r".*?[.!?](?=\s|$)", re.DOTALL)
+
+_Inputs = Mapping[str, list[Any]]
+
+
+def _documents(values: Sequence[Any], source: str) -> list[dict[str, Any]]:
+    return documents_of(list(values), source)
+
+
+def _tokens(texts: Sequence[str]) -> int:
+    return sum(approximate_tokens(text) for text in texts if text)
+
+
+# -- retrieval ---------------------------------------------------------------------------------
+
+
+class _Retriever(Strict):
+    top_k: Annotated[int, Field(ge=1)] = 5
+    min_score: Annotated[float, Field(ge=0, le=1)] = 0.35
+
+
+def score_of(document: Mapping[str, Any], query: str) -> float:
+    """The document's ``score_hint``, else the share of the query's words that it holds."""
+    hint = document.get("score_hint")
+    if isinstance(hint, int | float) and not isinstance(hint, bool):
+        return float(hint)
+    wanted = set(_WORDS.findall(query.casefold()))
+    held = set(_WORDS.findall(f"{document['subject']} {document['text']}".casefold()))
+    return len(wanted & held) / len(wanted) if wanted else 0.0
+
+
+def _retriever(inputs: _Inputs, config: _Retriever, context: Context) -> list[dict[str, Any]]:
+    state = state_of(context)
+    documents = _documents(inputs.get("in", []), context.node_id)
+    # Without a query of its own the retriever ranks by what the user asked.
+    asked = inputs.get("query")
+    query = joined(asked) if asked else str(state.environment.get("user_input", ""))
+    ranked = sorted(
+        ((score_of(document, query), document) for document in documents),
+        key=lambda pair: (-pair[0], pair[1]["id"]),
+    )
+    kept = [pair for pair in ranked if pair[0] >= config.min_score][: config.top_k]
+    context.emit(
+        "retrieval_performed",
+        {
+            "top_k": config.top_k,
+            "candidates": len(documents),
+            "returned": len(kept),
+            "scores": [score for score, _ in kept],
+            "ids": [document["id"] for _, document in kept],
+        },
+    )
+    found = [{**document, "score": score} for score, document in kept]
+    for index, marker in enumerate(state.markers("document")):
+        if found:
+            found[0]["text"] = f"{found[0]['text']}\n{marker}"
+        else:
+            found.append({"id": f"attack-{index}", "subject": "", "text": marker, "score": 0.0})
+    return found
+
+
+RETRIEVER = declare(
+    "retriever",
+    "Ranks documents and keeps the best.",
+    _Retriever,
+    _retriever,
+    inputs={"in": "documents", "query": "text"},
+    output="documents",
+    emits=("retrieval_performed",),
+    traits=frozenset({"retrieval"}),
+)
+
+
+# -- memory ------------------------------------------------------------------------------------
+
+
+class _ConversationBuffer(Strict):
+    window: Annotated[int, Field(ge=1)] = 12
+    token_cap: Annotated[int, Field(ge=1)] = 2000
+
+
+def _conversation_buffer(
+    inputs: _Inputs, config: _ConversationBuffer, context: Context
+) -> list[dict[str, Any]]:
+    del inputs
+    state = state_of(context)
+    turns = [dict(turn) for turn in state.environment.get("memory") or []]
+    turns += ({"role": "user", "text": marker} for marker in state.markers("memory"))
+    turns = turns[-config.window :]
+    sizes = [approximate_tokens(turn["text"]) for turn in turns]
+    # The oldest turns are forgotten first.
+    first = 0
+    while sum(sizes[first:]) > config.token_cap:
+        first += 1
+    context.emit("memory_read", {"turns": len(turns) - first, "tokens": sum(sizes[first:])})
+    return turns[first:]
+
+
+CONVERSATION_BUFFER = declare(
+    "conversation_buffer",
+    "Hands over the last turns of the conversation.",
+    _ConversationBuffer,
+    _conversation_buffer,
+    inputs={},
+    output="messages",
+    emits=("memory_read",),
+    traits=frozenset({"memory"}),
+)
+
+
+# -- context -----------------------------------------------------------------------------------
+
+
+class _ContextAssembler(Strict):
+    system: str = ""
+    overflow: Literal["truncate_retrieved", "summarize_retrieved", "drop_lowest_score", "error"] = (
+        "truncate_retrieved"
+    )
+    reserve_for_response: Annotated[int, Field(ge=0)] = 512
+
+
+def _cut(documents: list[dict[str, Any]], room: int) -> list[dict[str, Any]]:
+    """In order; the document that does not fit is cut, those behind it are dropped."""
+    kept = []
+    for document in documents:
+        text = cut_to_tokens(document["text"], room)
+        if document["text"] and not text:
+            break
+        kept.append({**document, "text": text})
+        room -= _tokens([text])
+        if text != document["text"]:
+            break
+    return kept
+
+
+def _summarise(documents: list[dict[str, Any]], room: int) -> list[dict[str, Any]]:
+    """The first sentence of each; what still does not fit is cut."""
+    short = []
+    for document in documents:
+        found = _SENTENCE.match(document["text"])
+        short.append({**document, "text": found.group() if found is not None else document["text"]})
+    return _cut(short, room)
+
+
+def _drop(documents: list[dict[str, Any]], room: int) -> list[dict[str, Any]]:
+    """Whole documents only; the lowest score goes first, of equal ones the later."""
+    kept = list(documents)
+    while kept and _tokens([document["text"] for document in kept]) > room:
+        worst = min(range(len(kept)), key=lambda index: (kept[index].get("score", 0.0), -index))
+        del kept[worst]
+    return kept
+
+
+_OVERFLOWS = {
+    "truncate_retrieved": _cut,
+    "summarize_retrieved": _summarise,
+    "drop_lowest_score": _drop,
+}
+
+
+def _context_assembler(
+    inputs: _Inputs, config: _ContextAssembler, context: Context
+) -> dict[str, Any]:
+    budget = max(0, context.graph.params.context_budget_tokens - config.reserve_for_response)
+    question = joined(inputs.get("question", []))
+    memory = [_turn(value) for value in inputs.get("memory", [])]
+    documents = _documents(inputs.get("documents", []), context.node_id)
+    segments = {
+        "system": _tokens([config.system]),
+        "memory": _tokens([turn["text"] for turn in memory]),
+        "documents": _tokens([document["text"] for document in documents]),
+        "question": _tokens([question]),
+    }
+    room = budget - (segments["system"] + segments["memory"] + segments["question"])
+    kept = documents
+    if segments["documents"] > room:
+        if config.overflow == "error" or room < 0:
+            _breach(sum(segments.values()), budget, context)
+        kept = _OVERFLOWS[config.overflow](documents, room)
+        segments["documents"] = _tokens([document["text"] for document in kept])
+    whole = {(document["id"], document["text"]) for document in documents}
+    untouched = sum((document["id"], document["text"]) in whole for document in kept)
+    context.emit(
+        "context_snapshot",
+        {
+            "segments": segments,
+            "total_tokens": sum(segments.values()),
+            "budget": budget,
+            "truncated_docs": len(documents) - untouched,
+        },
+    )
+    return {"system": config.system, "memory": memory, "documents": kept, "question": question}
+
+
+def _turn(value: Any) -> dict[str, str]:
+    role = value.get("role") if isinstance(value, Mapping) else None
+    return {"role": role if isinstance(role, str) else "memory", "text": text_of(value)}
+
+
+def _breach(tokens: int, budget: int, context: Context) -> None:
+    context.emit(
+        "budget_breached", {"budget": "context_tokens", "limit": budget, "total_tokens": tokens}
+    )
+    raise NodeBlocked(f"context_assembler: {tokens} tokens do not fit into {budget}")
+
+
+CONTEXT_ASSEMBLER = declare(
+    "context_assembler",
+    "Puts question, documents and memory into one context within the budget.",
+    _ContextAssembler,
+    _context_assembler,
+    inputs={"question": "text", "documents": "documents", "memory": "messages"},
+    output="context",
+    emits=("context_snapshot", "budget_breached"),
+)

@@ -1,0 +1,31 @@
+"""The packaged harnesses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_evarness.core.interfaces import Pattern
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.registry import Registry
+
+__all__ = ["register_patterns"]
+
+_FOLDER = Path(__file__).with_name("patterns")
+
+_PATTERNS = (
+    ("single_shot_qa", "One question, one model call, one answer.", ("answer",)),
+    ("approval_gated_send", "A message leaves only after a person approved it.", ("send",)),
+    (
+        "governed_email_assistant",
+        "Routing, redaction, policy, retrieval and memory around one model call.",
+        ("happy", "failure"),
+    ),
+)
+
+
+def register_patterns(registry: Registry) -> None:
+    """Add the packaged harnesses; the first fixture of each is its default."""
+    for name, doc, fixtures in _PATTERNS:
+        registry.patterns.register(name, Pattern(name, doc, _FOLDER / name, fixtures[0], fixtures))

@@ -1,0 +1,130 @@
+"""The state of one run: cursors of scripts, approvals, counters. Nothing outlives the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from pytest_evarness.domains.agents.authority import Authority
+from pytest_evarness.domains.agents.fault import Injector
+from pytest_evarness.domains.agents.flow import covered_calls
+from pytest_evarness.domains.agents.manifest import aliases_of, canonical, manifests_of
+from pytest_evarness.domains.agents.script import Call, Script
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.interfaces import Context
+
+__all__ = ["DOMAIN", "Intent", "RunState", "state_of"]
+
+DOMAIN = "agents"
+
+
+@dataclass(slots=True)
+class Intent:
+    """What a node last decided to do.
+
+    Attributes:
+        count: Calls that the node decided on so far.
+        digest: Of the last call's arguments.
+        is_open: Its answer was lost, errored or malformed: an equal call repeats it.
+    """
+
+    count: int = 0
+    digest: str = ""
+    is_open: bool = False
+
+
+@dataclass(slots=True)
+class RunState:
+    """Everything that the nodes of this domain share within one run.
+
+    Attributes:
+        covered: For each gate the nodes whose side-effecting call it covers.
+        audit_logs: The log of each sink, JSON lines.
+    """
+
+    environment: Mapping[str, Any]
+    manifests: Mapping[str, Mapping[str, Any]]
+    aliases: Mapping[str, str]
+    llm: Script
+    tools: dict[str, Script]
+    faults: Injector
+    covered: Mapping[str, tuple[str, ...]]
+    authority: Authority = field(default_factory=Authority)
+    intents: dict[str, Intent] = field(default_factory=dict)
+    audit_logs: dict[str, str] = field(default_factory=dict)
+    model_calls: int = 0
+    unmet_revocations: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def fresh(cls, context: Context) -> RunState:
+        """State at the start of a run."""
+        environment = cast("Mapping[str, Any]", context.environment)
+        manifests = manifests_of(context.overlays)
+        faults = environment.get("faults") or {}
+        return cls(
+            environment=environment,
+            manifests=manifests,
+            aliases=aliases_of(manifests),
+            llm=Script("llm", environment.get("llm") or []),
+            tools={
+                canonical(name, manifests): Script(canonical(name, manifests), rules)
+                for name, rules in (environment.get("tools") or {}).items()
+            },
+            faults=Injector(
+                {canonical(name, manifests): inner for name, inner in faults.items()}, context.seed
+            ),
+            covered=covered_calls(context.graph, context.overlays),
+        )
+
+    @property
+    def provider(self) -> str:
+        """The simulated model of the run."""
+        return str(self.environment.get("provider", ""))
+
+    def call(self, text: str) -> Call:
+        """What a rule may look at when ``text`` is asked."""
+        return Call(text, self.provider, self.environment.get("params") or {})
+
+    def decision(self, gate: str) -> Mapping[str, Any] | None:
+        """The person's decision for a gate, or None."""
+        found = (self.environment.get("approvals") or {}).get(gate)
+        return cast("Mapping[str, Any] | None", found)
+
+    def markers(self, via: str) -> list[str]:
+        """The markers that attacks inject at this place, in file order."""
+        return [
+            attack["marker"]
+            for attack in self.environment.get("attacks") or []
+            if attack["via"] == via and attack["marker"] is not None
+        ]
+
+    def blocklist(self) -> list[str]:
+        """Terms that the policy forbids."""
+        return list((self.environment.get("faults") or {}).get("blocklist") or [])
+
+    def revoke_before(self, context: Context) -> None:
+        """Take back the approvals that a person revokes before this node works."""
+        for gate, decision in sorted((self.environment.get("approvals") or {}).items()):
+            if decision.get("revoke_before") != context.node_id:
+                continue
+            ended = self.authority.revoke(gate)
+            if not ended:
+                self.unmet_revocations[gate] = context.node_id
+            for grant in ended:
+                context.emit("approval_revoked", {"artifact_digest": grant.digest}, node_id=gate)
+
+    def leftovers(self) -> list[str]:
+        """Scripted answers and revocations that the run did not use, in words."""
+        left = self.llm.leftovers()
+        for _, script in sorted(self.tools.items()):
+            left += script.leftovers()
+        for gate, node in sorted(self.unmet_revocations.items()):
+            left.append(f"approvals.{gate}.revoke_before: nothing was approved yet when {node} ran")
+        return left
+
+
+def state_of(context: Context) -> RunState:
+    """This domain's state of the run that ``context`` belongs to."""
+    return cast("RunState", context.state(DOMAIN))

@@ -1,0 +1,100 @@
+"""Templates of tool arguments and intents: ``{query}`` and ``{args.PATH}``, nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_evarness.domains.agents.text import text_of
+
+__all__ = ["TemplateError", "fill", "fill_text", "lookup", "mapping_of"]
+
+_PLACE = re.compile(r"\{(query|args\.[A-Za-z0-9_\-.\[\]]+)\}")
+_STEP = re.compile(r"([A-Za-z0-9_\-]+)|\[([0-9]+)\]")
+
+_ABSENT = object()
+
+
+class TemplateError(Exception):
+    """A template asks for something that its input does not have."""
+
+
+def mapping_of(value: object) -> Mapping[str, Any]:
+    """What ``{args.PATH}`` looks into: a mapping, or a text that is a JSON object; else nothing."""
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            read = json.loads(value)
+        except ValueError:
+            return {}
+        if isinstance(read, dict):
+            return read
+    return {}
+
+
+def lookup(value: object, path: str) -> object:
+    """The value at ``path`` (``to``, ``items[0].id``).
+
+    Raises:
+        TemplateError: Nothing is there.
+    """
+    found = value
+    for part in path.split("."):
+        steps = list(_STEP.finditer(part))
+        if not steps or "".join(step.group() for step in steps) != part:
+            raise TemplateError(f"no path (got '{path}'; names, '.' and [0])")
+        for step in steps:
+            found = _step(found, step)
+            if found is _ABSENT:
+                raise TemplateError(f"the input has no '{path}'")
+    return found
+
+
+def _step(value: object, step: re.Match[str]) -> object:
+    if step.group(1) is not None:
+        return value.get(step.group(1), _ABSENT) if isinstance(value, Mapping) else _ABSENT
+    position = int(step.group(2))
+    if isinstance(value, Sequence) and not isinstance(value, str) and position < len(value):
+        return value[position]
+    return _ABSENT
+
+
+def fill_text(template: str, *, query: str, args: Mapping[str, Any]) -> str:
+    """Replace the placeholders in one text; every other brace is literal.
+
+    Raises:
+        TemplateError: A path names nothing.
+    """
+    return _PLACE.sub(lambda found: text_of(_value(found.group(1), query, args)), template)
+
+
+def fill(template: Any, *, query: str, args: Mapping[str, Any]) -> Any:
+    """Fill a mapping leaf by leaf.
+
+    A leaf that is one placeholder and nothing else takes the value with its type, so that an
+    amount stays a number. The key ``statement`` is never a template: what goes into a statement
+    goes through its parameters.
+
+    Raises:
+        TemplateError: A path names nothing.
+    """
+    if isinstance(template, str):
+        whole = _PLACE.fullmatch(template)
+        if whole is not None:
+            return _value(whole.group(1), query, args)
+        return fill_text(template, query=query, args=args)
+    if isinstance(template, Mapping):
+        return {
+            key: inner if key == "statement" else fill(inner, query=query, args=args)
+            for key, inner in template.items()
+        }
+    if isinstance(template, Sequence):
+        return [fill(inner, query=query, args=args) for inner in template]
+    return template
+
+
+def _value(name: str, query: str, args: Mapping[str, Any]) -> Any:
+    return query if name == "query" else lookup(args, name.removeprefix("args."))
