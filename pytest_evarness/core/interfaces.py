@@ -295,12 +295,14 @@ class DerivedInvariant:
     Attributes:
         body: The ``assert`` of a contract.
         path: Where in the environment it stands, for its line.
+        severity: ``info``, ``minor``, ``major`` or ``critical``.
     """
 
     id: str
     description: str
     body: JsonObject
     path: tuple[str | int, ...] = ()
+    severity: str = "major"
 
 
 @runtime_checkable
