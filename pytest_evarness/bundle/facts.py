@@ -88,7 +88,7 @@ def git_facts(root: Path) -> dict[str, Any] | None:
 
     ``clean`` is None where git took too long to tell.
     """
-    names = _git(root, "rev-parse", "--verify", "HEAD", "HEAD^{tree}")
+    names = _git(root, "rev-parse", "HEAD", "HEAD^{tree}")
     if names is None:
         return None
     lines = names.split()
