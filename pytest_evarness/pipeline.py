@@ -227,7 +227,8 @@ class Engine(AbstractContextManager["Engine"]):
             b=None if run_b is None else _facts("b", run_b),
             events_b=[event.as_record() for event in run_b.events] if run_b and differs else None,
             error_b=error_b,
-            output=run_a.output,
+            # Where no run_finished shows it, an output is nothing that a bundle could show again.
+            output=run_a.output if run_a.status == "completed" else None,
             possible=possible_types(case.compiled.graph, self.registry, named_types(case.items)),
             leftovers=tuple(run_a.leftovers),
         )
