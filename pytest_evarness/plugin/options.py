@@ -255,6 +255,7 @@ def check_min_scenarios(session: pytest.Session) -> None:
     searched = ", ".join(config.getini("evarness_scenarios")) or "none"
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None:
+        terminal.ensure_newline()
         terminal.write_line(
             f"evarness: {found(config)} scenario files found, at least {least} needed"
             f" (folders searched: {searched})",
