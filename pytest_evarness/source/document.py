@@ -7,11 +7,13 @@ twice, ``01730``, a tag) is refused rather than read in one of them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.errors import Fault, InputError, InputErrors, Where
 from pytest_evarness.source.place import Mark, Places
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "MAX_ALIAS_NODES",

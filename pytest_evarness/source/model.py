@@ -10,15 +10,16 @@ import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.quote import kind, nearest, one_of, quoted, shown
 
-__all__ = ["Strict", "merge_faults", "parse_model", "refuse", "unknown_key"]
+__all__ = ["Strict", "merge_faults", "parse_model", "parse_type", "refuse", "unknown_key"]
 
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 
 
 class Strict(BaseModel):
@@ -62,8 +63,28 @@ def parse_model(model: type[M], value: object) -> tuple[M | None, list[Fault]]:
     try:
         return model.model_validate(value), []
     except ValidationError as error:
-        details = error.errors(include_url=False, include_context=True, include_input=True)
-    return None, merge_faults(_fault(model, value, detail) for detail in details)
+        return None, _faults(model, value, error)
+
+
+def parse_type(
+    adapter: TypeAdapter[T], annotation: Any, value: object
+) -> tuple[T | None, list[Fault]]:
+    """Validate ``value`` against any type.
+
+    Args:
+        adapter: The type, compiled.
+        annotation: The type itself: it knows the models, and so the known keys.
+        value: Plain value.
+    """
+    try:
+        return adapter.validate_python(value), []
+    except ValidationError as error:
+        return None, _faults(annotation, value, error)
+
+
+def _faults(annotation: Any, value: object, error: ValidationError) -> list[Fault]:
+    details = error.errors(include_url=False, include_context=True, include_input=True)
+    return merge_faults(_fault(annotation, value, detail) for detail in details)
 
 
 def merge_faults(faults: typing.Iterable[Fault]) -> list[Fault]:
@@ -74,9 +95,9 @@ def merge_faults(faults: typing.Iterable[Fault]) -> list[Fault]:
 # -- one detail of the library to one fault of ours -------------------------------------------
 
 
-def _fault(model: type[BaseModel], value: object, detail: ErrorDetails) -> Fault:
+def _fault(root: Any, value: object, detail: ErrorDetails) -> Fault:
     kind_of_error = detail["type"]
-    path, holder = _locate(model, value, detail["loc"], kind_of_error)
+    path, holder = _locate(root, value, detail["loc"], kind_of_error)
     got = detail["input"]
     context: Mapping[str, Any] = detail.get("ctx", {})
     if kind_of_error == "extra_forbidden":
@@ -211,7 +232,7 @@ def _fix(kind_of_error: str, context: Mapping[str, Any], got: object) -> str | N
 
 
 def _locate(
-    model: type[BaseModel], value: object, loc: tuple[int | str, ...], kind_of_error: str
+    root: Any, value: object, loc: tuple[int | str, ...], kind_of_error: str
 ) -> tuple[tuple[str | int, ...], type[BaseModel] | None]:
     """The path of a detail in the value, and the model that holds its last part.
 
@@ -219,7 +240,7 @@ def _locate(
     function): they are the ones that neither the value nor the models know.
     """
     path: list[str | int] = []
-    annotation: Any = model
+    annotation: Any = root
     holder: type[BaseModel] | None = None
     current = value
     for position, part in enumerate(loc):

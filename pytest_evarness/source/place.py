@@ -9,12 +9,13 @@ from typing import Any, TypeAlias
 from pytest_evarness.errors import Where
 from pytest_evarness.source.quote import shown
 
-__all__ = ["Mark", "Places", "field_text"]
+__all__ = ["Mark", "Places", "as_where", "field_text"]
 
-Mark: TypeAlias = tuple[int, int, int, int, str | None]
+Mark: TypeAlias = tuple[int | None, int | None, int | None, int | None, str | None]
 """Line and column of the key, line and column of the value (all from 1), and the file as shown.
 
 For an element of a list, and for a document's root, key and value stand at the same place.
+A value that came from an option has no lines, only the name of the option.
 """
 
 Marks: TypeAlias = "dict[str, Mark] | list[Mark]"
@@ -57,6 +58,19 @@ class Places:
             return marks[key]
         return None
 
+    def find(
+        self, root: object, root_mark: Mark | None, path: Sequence[str | int]
+    ) -> tuple[Mark | None, int]:
+        """The mark of ``path`` or of its nearest known ancestor, and how many parts led there."""
+        mark, value = root_mark, root
+        for depth, part in enumerate(path):
+            found = self.child(value, part)
+            if found is None:
+                return mark, depth
+            mark = found
+            value = _descend(value, part)
+        return mark, len(path)
+
     def where(
         self,
         root: object,
@@ -64,7 +78,6 @@ class Places:
         path: Sequence[str | int],
         *,
         at_key: bool = False,
-        prefix: Sequence[str | int] = (),
     ) -> Where:
         """The place of ``path`` below ``root``, or of its nearest known ancestor.
 
@@ -73,22 +86,18 @@ class Places:
             root_mark: Where the root itself stands.
             path: Keys and indexes.
             at_key: The key is meant rather than its value; the field is then the parent's.
-            prefix: What to write before the path in the field, when ``root`` is not the document.
         """
-        mark, value, full = root_mark, root, True
-        for part in path:
-            found = self.child(value, part)
-            if found is None:
-                full = False
-                break
-            mark = found
-            value = _descend(value, part)
-        shown_path = (*prefix, *path)
-        field = field_text(shown_path[:-1] if at_key and shown_path else shown_path) or None
-        if mark is None:
-            return Where(field=field)
-        line, column = (mark[0], mark[1]) if at_key and full else (mark[2], mark[3])
-        return Where(mark[4], line, column, field)
+        mark, depth = self.find(root, root_mark, path)
+        field = field_text(path[:-1] if at_key and path else path) or None
+        return as_where(mark, field, at_key=at_key and depth == len(path))
+
+
+def as_where(mark: Mark | None, field: str | None, *, at_key: bool = False) -> Where:
+    """A mark and a field as the place that messages name."""
+    if mark is None:
+        return Where(field=field)
+    line, column = (mark[0], mark[1]) if at_key else (mark[2], mark[3])
+    return Where(mark[4], line, column, field)
 
 
 def _descend(value: object, part: str | int) -> object:

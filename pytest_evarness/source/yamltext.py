@@ -289,7 +289,7 @@ class _Builder:
             event = following()
             value, at = self.node(event, depth + 1)
             if key in items:
-                self.duplicate(key, marks[key][0], start)
+                self.duplicate(key, marks[key][0] or 0, start)
                 continue
             items[key] = value
             marks[key] = (start.line + 1, start.column + 1, at[2], at[3], self.shown)

@@ -1,0 +1,731 @@
+"""One case at one point of the matrix: layers merged, parts checked, a compiled case made.
+
+Layers are judged merged, so a case may complete what the scenario leaves open; every value still
+knows the line it was written on. Values that cases share are judged once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from pydantic import TypeAdapter
+
+from pytest_evarness.core import c1
+from pytest_evarness.core.case import Budget, CompiledCase
+from pytest_evarness.errors import DeterminismError, Fault, InputError
+from pytest_evarness.scenario.approval import OPTION, Approval, parse_approval
+from pytest_evarness.scenario.case import Case
+from pytest_evarness.scenario.environment import DEFAULTS, Environment
+from pytest_evarness.scenario.harness import Harness, Harnesses
+from pytest_evarness.scenario.identifier import check_invariant_id
+from pytest_evarness.scenario.invariant import Contracts, ItemPlan, Planner
+from pytest_evarness.scenario.matrix import (
+    SHORT_NAMES,
+    Point,
+)
+from pytest_evarness.scenario.merge import merge, place
+from pytest_evarness.scenario.reference import References, Referred
+from pytest_evarness.scenario.shape import SECTIONS, BudgetShape, Entry, Expect
+from pytest_evarness.source.model import parse_type
+from pytest_evarness.source.place import Mark, Places, as_where, field_text
+from pytest_evarness.source.quote import nearest, one_of, quoted, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from fractions import Fraction
+    from pathlib import Path
+
+    from pytest_evarness.contract.library import Library
+    from pytest_evarness.core.interfaces import LintFinding
+    from pytest_evarness.core.json import Json, JsonObject
+    from pytest_evarness.core.registry import Registry
+    from pytest_evarness.source.document import Document
+
+__all__ = ["Compiler", "Layer", "LoadContext"]
+
+Path_: TypeAlias = tuple[str | int, ...]
+
+_ADAPTERS: dict[str, TypeAdapter[Any]] = {}
+_ENTRY: TypeAdapter[Any] = TypeAdapter(Entry)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadContext:
+    """What loading a scenario needs from the session.
+
+    Attributes:
+        root: The project's root directory; nothing outside it is read.
+        library: Every contract a scenario may name.
+        home: ``~/.evarness``; None to look at no home.
+        variables: ``$EVARNESS_*``.
+        approve: Decisions of the command line, as written or parsed.
+        mode: Overrides every scenario's mode where given.
+    """
+
+    root: Path
+    registry: Registry
+    library: Library
+    home: Path | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    approve: Sequence[str | Approval] = ()
+    mode: str | None = None
+
+
+@dataclass(slots=True)
+class Layer:
+    """One case before the matrix.
+
+    Attributes:
+        id: Before the matrix.
+        value: As it is written; for messages that name the case's own field.
+        overlay: Its keys, short names written out.
+    """
+
+    id: str
+    value: Any
+    overlay: dict[str, Any]
+    mark: Mark | None
+
+
+class _Current:
+    """One case at one point of the matrix while it is compiled."""
+
+    def __init__(self, layer: Layer, point: Point) -> None:
+        self.layer = layer
+        self.point = point
+        self.id = layer.id + point.suffix
+        self.merged: dict[str, Any] = {}
+        self.fixture: Referred | None = None
+        self.is_broken = False
+
+
+class Compiler:
+    """Compiles the cases of one file; made for it and thrown away with it.
+
+    Attributes:
+        errors: Every mistake met so far; nothing is raised here.
+        scenario_id, case_ids, base: Set by whoever read the file, before the first case.
+    """
+
+    def __init__(
+        self, document: Document, context: LoadContext, *, folder: Path, name: str
+    ) -> None:
+        self.document = document
+        self.context = context
+        self.name = name
+        self.sha256 = hashlib.sha256(document.data).hexdigest() if document.data else None
+        self.places = Places()
+        self.places.update(document.places)
+        self.errors: list[InputError] = []
+        self.environment = Environment(context.registry)
+        self.references = References(folder, context.root)
+        self.harnesses = Harnesses(
+            context.registry,
+            self.references,
+            home=context.home,
+            variables=context.variables,
+            scenario_name=name or "inline",
+        )
+        self.contracts = Contracts(context.library, context.registry)
+        self.approvals = [
+            parse_approval(one) if isinstance(one, str) else one for one in context.approve
+        ]
+        self.scenario_id = ""
+        self.case_ids: list[str] = []
+        self.base: dict[str, Any] = {}
+        self._bases: dict[int, dict[str, Any]] = {}
+        self._sections: dict[tuple[str, int], tuple[object, Any, list[Fault]]] = {}
+        self._fixtures_told: set[str] = set()
+        self._harness_told: set[int] = set()
+
+    # -- mistakes -----------------------------------------------------------------------------
+
+    def at_top(self, fault: Fault) -> None:
+        """Note a fault of the document itself."""
+        self.errors.append(self.document.error(fault))
+
+    def wrong(self, current: _Current, fault: Fault) -> None:
+        """Note a fault of a merged case at the line where its value was written."""
+        current.is_broken = True
+        root = current.layer.mark or self.document.root
+        if not fault.path:
+            where = as_where(root, field_text(self._case_path(current)) or None)
+        else:
+            mark, depth = self.places.find(current.merged, root, fault.path)
+            path = self._own_path(current, mark, depth, fault.path)
+            if fault.at_key:
+                path = path[:-1]
+            at_key = fault.at_key and depth == len(fault.path)
+            where = as_where(mark, field_text(path) or None, at_key=at_key)
+        self.errors.append(InputError(fault.text, where=where, fix=fault.fix))
+
+    def _case_path(self, current: _Current) -> Path_:
+        return ("cases", current.layer.id) if "cases" in self.document.value else ()
+
+    def _own_path(self, current: _Current, mark: Mark | None, depth: int, path: Path_) -> Path_:
+        """The path as the layer that wrote the value would name it."""
+        if mark is not None and depth:
+            layer = current.layer
+            short = path[1:] if path[0] == "environment" and path[1:2] else None
+            for own in (path, short):
+                if own is None or (own is short and own[0] not in SHORT_NAMES):
+                    continue
+                known = min(depth, len(own)) if own is path else depth - 1
+                found, reached = self.places.find(layer.value, layer.mark, own[:known])
+                if found is mark and reached == known and known:
+                    return ("cases", layer.id, *own)
+            if current.fixture is not None and mark[4] == current.fixture.document.shown:
+                return path[1:]
+        return path
+
+    # -- one case -------------------------------------------------------------------------------
+
+    def compile(self, layer: Layer, point: Point) -> Case | None:
+        """The case of a layer at a point of the matrix; None where a mistake was noted."""
+        current = _Current(layer, point)
+        if not self._merge(current):
+            return None
+        merged = current.merged
+        parsed = self._sections_of(current)
+        harness = self._harness(current, merged)
+        environment = self._environment(current)
+        entries = self._entries(current)
+        graph = harness.graph if harness is not None else None
+        if harness is None or graph is None or environment is None:
+            return None
+        overlays = harness.overlays
+        for domain in self.harnesses.domains:
+            for fault in domain.check_case(graph, environment, overlays.values):
+                self.wrong(current, fault.under("environment"))
+        waived, warnings = self._lint(current, harness)
+        expect = self._expect(current, parsed.get("expect"), harness)
+        plan = self._plan(current, parsed, entries, harness, environment, expect)
+        if plan is None:
+            return None
+        planner = Planner(self.contracts, plan, self.name)
+        items = planner.build()
+        if current.is_broken:
+            return None
+        return self._compiled(
+            current,
+            parsed,
+            harness,
+            environment,
+            expect,
+            items=tuple(items),
+            waived=waived,
+            warnings=(*warnings, *planner.warnings),
+            subjects=self._subjects(current, harness, planner),
+        )
+
+    def _merge(self, current: _Current) -> bool:
+        merged = self._laid(current, self.base)
+        if merged is None:
+            return False
+        reference = _dig(merged, "environment", "fixture")
+        fixture: Referred | None = None
+        if reference is not None:
+            current.merged = merged
+            if isinstance(reference, str):
+                fixture, fault, error = self.references.read(reference)
+                if fault is not None:
+                    self.wrong(current, fault.under("environment", "fixture"))
+                if error is not None:
+                    self.errors.append(error)
+                    current.is_broken = True
+        else:
+            graph = _dig(merged, "subject", "graph")
+            if isinstance(graph, str):
+                harness, _ = self.harnesses.resolve(graph)
+                fixture = harness.fixture if harness is not None else None
+        if fixture is not None:
+            base = self._over_fixture(current, fixture)
+            if base is not None:
+                current.fixture = fixture
+                relaid = self._laid(current, base)
+                assert relaid is not None, "the point fitted the scenario, so it fits more keys"
+                merged = relaid
+        current.merged = self._decided(current, merged)
+        return True
+
+    def _over_fixture(self, current: _Current, fixture: Referred) -> dict[str, Any] | None:
+        """The scenario laid over its fixture, once for all cases that share it."""
+        document = fixture.document
+        if fixture.name not in self._fixtures_told:
+            self._fixtures_told.add(fixture.name)
+            self.places.update(document.places)
+            if isinstance(document.value, dict):
+                _, faults = self.environment.parse(document.value, fixture=True)
+                self.errors.extend(document.error(fault) for fault in faults)
+            else:
+                self.errors.append(
+                    document.error(Fault((), "must be a mapping", got=shown(document.value)))
+                )
+        if not isinstance(document.value, dict):
+            current.is_broken = True
+            return None
+        known = self._bases.get(id(document.value))
+        if known is not None:
+            return known
+        keys = {key: value for key, value in document.value.items() if key != "scenario"}
+        found = self.places.marks_of(document.value)
+        if isinstance(found, dict):
+            self.places.note(keys, {key: mark for key, mark in found.items() if key in keys})
+        own = self.base.get("environment", {})
+        base = dict(self.base)
+        base["environment"] = (
+            merge(self.places, keys, own, path=("environment",)) if isinstance(own, dict) else own
+        )
+        marks = self.places.marks_of(self.base)
+        self.places.note(base, dict(marks) if isinstance(marks, dict) else {})
+        self._bases[id(document.value)] = base
+        return base
+
+    def _laid(self, current: _Current, base: dict[str, Any]) -> dict[str, Any] | None:
+        """Case and matrix point over ``base``."""
+        merged = merge(self.places, base, current.layer.overlay)
+        for axis, value, mark in current.point.settings:
+            try:
+                merged = place(self.places, merged, axis.path, value, mark)
+            except LookupError as error:
+                reached = cast("Path_", error.args[0])
+                self.at_top(
+                    Fault(
+                        ("matrix", axis.key),
+                        "the path leads nowhere",
+                        got=quoted(axis.key),
+                        rule=f"it cannot go through {field_text(reached) or 'the scenario'}"
+                        f" of case {quoted(current.layer.id)}",
+                        at_key=True,
+                    )
+                )
+                return None
+        return merged
+
+    def _decided(self, current: _Current, merged: dict[str, Any]) -> dict[str, Any]:
+        for approval in self.approvals:
+            if approval.case != current.layer.id:
+                continue
+            mark: Mark = (None, None, None, None, f"{OPTION}={approval.text}")
+            path = ("environment", "approvals", approval.node)
+            try:
+                merged = place(self.places, merged, path, approval.decision, mark)
+            except LookupError:
+                break  # approvals are no mapping, which is told where they are written
+        return merged
+
+    # -- sections -----------------------------------------------------------------------------
+
+    def section(self, key: str, value: object) -> tuple[Any, list[Fault]]:
+        """A key of the file against its model, once for all cases that share the value."""
+        is_shared = isinstance(value, dict | list)
+        if is_shared:
+            known = self._sections.get((key, id(value)))
+            if known is not None:
+                return known[1], known[2]
+        annotation = SECTIONS[key][0]
+        adapter = _ADAPTERS.get(key)
+        if adapter is None:
+            adapter = _ADAPTERS[key] = TypeAdapter(annotation)
+        parsed, faults = parse_type(adapter, annotation, value)
+        if is_shared:
+            self._sections[(key, id(value))] = (value, parsed, faults)
+        return parsed, faults
+
+    def _sections_of(self, current: _Current) -> dict[str, Any]:
+        parsed: dict[str, Any] = {}
+        for key, value in current.merged.items():
+            if key in ("environment", "invariants"):
+                continue
+            made, faults = self.section(key, value)
+            for fault in faults:
+                self.wrong(current, fault.under(key))
+            if not faults:
+                parsed[key] = made
+        return parsed
+
+    def _entries(self, current: _Current) -> dict[str, Entry | None]:
+        given = current.merged.get("invariants", {})
+        if not isinstance(given, dict):
+            fault = Fault(
+                ("invariants",),
+                "must be a mapping",
+                got=shown(given),
+                rule="{ID: entry}; an id names a contract, or has a check",
+            )
+            self.wrong(current, fault)
+            return {"": None}
+        entries: dict[str, Entry | None] = {}
+        for entry_id, value in given.items():
+            problem = check_invariant_id(entry_id)
+            if problem is not None:
+                self.wrong(
+                    current,
+                    Fault(
+                        ("invariants", entry_id),
+                        f"the id {problem}",
+                        got=quoted(entry_id),
+                        at_key=True,
+                    ),
+                )
+            entries[entry_id] = self._entry(current, entry_id, value)
+        return entries
+
+    def _entry(self, current: _Current, entry_id: str, value: object) -> Entry | None:
+        if value is None:
+            fault = Fault((), "must be a mapping", got="null", fix=f"write '{entry_id}: {{}}'")
+            self.wrong(current, fault.under("invariants", entry_id))
+            return None
+        key = ("invariants", id(value))
+        known = self._sections.get(key)
+        if known is None:
+            parsed, faults = parse_type(_ENTRY, Entry, value)
+            known = (value, parsed, faults)
+            self._sections[key] = known
+        for fault in known[2]:
+            self.wrong(current, fault.under("invariants", entry_id))
+        return cast("Entry | None", known[1])
+
+    def _environment(self, current: _Current) -> dict[str, Json] | None:
+        given = current.merged.get("environment", {})
+        if not isinstance(given, dict):
+            self.wrong(current, Fault(("environment",), "must be a mapping", got=shown(given)))
+            return None
+        parsed, faults = self.environment.parse(given)
+        for fault in faults:
+            self.wrong(current, fault.under("environment"))
+        if faults:
+            return None
+        parsed.pop("fixture", None)
+        for key, value in DEFAULTS.items():
+            parsed.setdefault(key, value)
+        return parsed
+
+    # -- harness ------------------------------------------------------------------------------
+
+    def _harness(self, current: _Current, merged: Mapping[str, Any]) -> Harness | None:
+        subject = merged.get("subject")
+        path: Path_ = ("subject", "graph")
+        given = subject.get("graph") if isinstance(subject, dict) else None
+        if subject is None or (isinstance(subject, dict) and "graph" not in subject):
+            fault = Fault(
+                ("subject",) if subject is not None else (),
+                "required key 'graph' is missing"
+                if subject is not None
+                else "required key 'subject' is missing",
+                rule="subject: {graph: a path, pattern:NAME, or the graph itself}",
+                code="missing_key",
+            )
+            self.wrong(current, fault)
+            return None
+        if not isinstance(given, str | dict) or not given:
+            return None  # told with its section
+        harness, fault_of_reference = self.harnesses.resolve(given)
+        if harness is None:
+            assert fault_of_reference is not None, "a reference that names nothing says why"
+            self.wrong(current, fault_of_reference.under(*path))
+            return None
+        if id(harness) not in self._harness_told:
+            self._harness_told.add(id(harness))
+            self.errors.extend(harness.errors)
+            self.errors.extend(harness.overlays.errors)
+        if harness.errors or harness.overlays.errors:
+            current.is_broken = True
+        for fault in harness.faults:
+            self.wrong(current, fault.under(*path))
+        return harness if harness.graph is not None else None
+
+    def _lint(self, current: _Current, harness: Harness) -> tuple[list[str], list[str]]:
+        """Report lint errors that nothing waives; give what was waived and the warnings."""
+        graph = harness.graph
+        assert graph is not None, "only a graph is linted"
+        waivers = _dig(current.merged, "subject", "waive")
+        waivers = waivers if isinstance(waivers, dict) else {}
+        used: set[str] = set()
+        waived: list[str] = []
+        warnings: list[str] = []
+        for finding in harness.lint:
+            waiver = waivers.get(finding.node) if finding.node is not None else None
+            if finding.waivable and isinstance(waiver, dict) and waiver.get("rule") == finding.code:
+                used.add(cast("str", finding.node))
+                waived.append(
+                    f"{finding.node}: {finding.message} [{finding.code}],"
+                    f" accepted: {waiver.get('reason')}"
+                )
+                continue
+            error = self._lint_error(current, harness, finding)
+            if finding.level == "error":
+                self.errors.append(error)
+                current.is_broken = True
+            else:
+                warnings.append(str(error))
+        for node in waivers:
+            if node in used:
+                continue
+            path: Path_ = ("subject", "waive", node)
+            if node not in graph.nodes:
+                self.wrong(current, _no_node(path, node, graph.nodes, at_key=True))
+                continue
+            codes = sorted({one.code for one in harness.lint if one.node == node and one.waivable})
+            self.wrong(
+                current,
+                Fault(
+                    (*path, "rule"),
+                    "waives nothing",
+                    got=shown(_dig(waivers, node, "rule")),
+                    rule=f"rules that node '{node}' breaks and that can be waived:"
+                    f" {', '.join(codes) or 'none'}",
+                ),
+            )
+        return waived, warnings
+
+    def _lint_error(self, current: _Current, harness: Harness, finding: LintFinding) -> InputError:
+        problem = f"{finding.message} [{finding.code}]"
+        fault = Fault(finding.path, problem, fix=finding.fix)
+        if harness.document is not None:
+            return harness.document.error(fault)
+        path = ("subject", "graph", *finding.path)
+        mark, _ = self.places.find(current.merged, self.document.root, path)
+        return InputError(problem, where=as_where(mark, field_text(path)), fix=finding.fix)
+
+    # -- expectation, items ---------------------------------------------------------------------
+
+    def _expect(self, current: _Current, given: Expect | None, harness: Harness) -> dict[str, Json]:
+        expect = given if given is not None else Expect()
+        graph = harness.graph
+        assert graph is not None, "only a graph has nodes"
+        made: dict[str, Json] = {"status": expect.status}
+        if "output" in expect.model_fields_set:
+            from pytest_evarness.core.matcher import parse_matcher
+
+            _, faults = parse_matcher(expect.output)
+            for fault in faults:
+                self.wrong(current, fault.under("expect", "output"))
+            made["output"] = expect.output
+        for key, nodes in (
+            ("nodes_run", expect.nodes_run),
+            ("nodes_not_run", expect.nodes_not_run),
+        ):
+            for position, node in enumerate(nodes):
+                if node not in graph.nodes:
+                    self.wrong(current, _no_node(("expect", key, position), node, graph.nodes))
+                elif key == "nodes_not_run" and node in expect.nodes_run:
+                    self.wrong(
+                        current,
+                        Fault(
+                            ("expect", key, position),
+                            "is to run and not to run",
+                            got=quoted(node),
+                            rule="nodes_run names it too",
+                        ),
+                    )
+            made[key] = list(nodes)
+        return made
+
+    def _plan(
+        self,
+        current: _Current,
+        parsed: Mapping[str, Any],
+        entries: dict[str, Entry | None],
+        harness: Harness,
+        environment: JsonObject,
+        expect: JsonObject,
+    ) -> ItemPlan | None:
+        graph = harness.graph
+        assert graph is not None, "only a graph is judged"
+        overlays = harness.overlays.values
+        identities: dict[str, frozenset[str]] = {
+            "node_id": frozenset(graph.nodes),
+        }
+        enforcements: set[str] = set()
+        derived: list[Any] = []
+        for domain in self.harnesses.domains:
+            for key, names in domain.identities(graph, environment, overlays).items():
+                identities[key] = identities.get(key, frozenset()) | names
+            enforcements.update(domain.enforcements(graph, environment))
+            derived.extend(domain.derive(graph, environment))
+        scoring = parsed.get("scoring")
+        return ItemPlan(
+            case_id=current.id,
+            case_ids=self.case_ids,
+            base_id=current.layer.id,
+            case_mark=current.layer.mark,
+            entries=entries,
+            expect=expect,
+            expect_mark=self._mark(current, ("expect",)) if "expect" in current.merged else None,
+            is_expect_written="expect" in current.merged,
+            graph_contracts=self._graph_contracts(harness),
+            derived=derived,
+            has_threshold=scoring is not None and "pass_threshold" in scoring.model_fields_set,
+            enforcements=frozenset(enforcements),
+            identities=identities,
+            beside=harness.beside,
+            mark_of=lambda path: self._mark(current, path),
+            report=lambda fault: self.wrong(current, fault),
+            report_error=lambda error: self._outside(current, error),
+        )
+
+    def _outside(self, current: _Current, error: InputError) -> None:
+        current.is_broken = True
+        self.errors.append(error)
+
+    def _mark(self, current: _Current, path: Path_) -> Mark | None:
+        return self.places.find(current.merged, self.document.root, path)[0]
+
+    def _graph_contracts(self, harness: Harness) -> list[tuple[str, Mark | None]]:
+        graph = harness.graph
+        assert graph is not None, "only a graph names contracts"
+        named: list[tuple[str, Mark | None]] = []
+        for position, contract_id in enumerate(graph.params.invariants):
+            mark = None
+            if harness.document is not None and not harness.is_packaged:
+                document = harness.document
+                path = ("params", "invariants", position)
+                mark, _ = document.places.find(document.value, document.root, path)
+            if contract_id not in [known for known, _ in named]:
+                named.append((contract_id, mark))
+        return named
+
+    # -- the result -----------------------------------------------------------------------------
+
+    def _compiled(
+        self,
+        current: _Current,
+        parsed: Mapping[str, Any],
+        harness: Harness,
+        environment: dict[str, Json],
+        expect: JsonObject,
+        *,
+        items: tuple[Any, ...],
+        waived: Sequence[str],
+        warnings: Sequence[str],
+        subjects: tuple[tuple[str, str], ...],
+    ) -> Case | None:
+        graph = harness.graph
+        assert graph is not None, "only a graph runs"
+        environment.setdefault("seed", graph.params.seed)
+        environment.setdefault("provider", graph.params.provider)
+        policy = parsed.get("policy")
+        scoring = parsed.get("scoring")
+        budget = parsed.get("budget")
+        merged = {
+            "evarness": self.document.value["evarness"],
+            "id": self.scenario_id,
+            **current.merged,
+        }
+        try:
+            compiled = CompiledCase.build(
+                scenario=self.scenario_id,
+                case=current.id,
+                fixture=self._fixture_name(current),
+                graph=graph,
+                graph_text=harness.graph_text,
+                environment=environment,
+                seed=cast("int", environment["seed"]),
+                provider=cast("str", environment["provider"]),
+                schedule=cast("str", environment["schedule"]),
+                budget=_budget(budget),
+                policy_revision=policy.revision
+                if policy is not None and "revision" in policy.model_fields_set
+                else None,
+                overlays=harness.overlays.values,
+                overlays_text=harness.overlays.text,
+                secrets=tuple(parsed.get("secrets", ())),
+            )
+        except (DeterminismError, InputError) as error:
+            self.wrong(current, Fault((), str(error)))
+            return None
+        threshold: Fraction | None = None
+        if scoring is not None and "pass_threshold" in scoring.model_fields_set:
+            threshold = scoring.pass_threshold
+        task = parsed.get("task")
+        mark = current.layer.mark
+        return Case(
+            id=current.id,
+            base=current.layer.id,
+            scenario_id=self.scenario_id,
+            scenario_path=self.name,
+            tags=tuple(parsed.get("tags", ())),
+            mode=self.context.mode or parsed.get("mode", "release"),
+            compiled=compiled,
+            merged=merged,
+            items=items,
+            threshold=threshold,
+            expect=expect,
+            line=(mark[0] if mark is not None else None) or 1,
+            subjects=subjects,
+            waived=tuple(waived),
+            warnings=tuple(dict.fromkeys(warnings)),
+            overlays_in_force=harness.overlays.in_force,
+            params=tuple((axis.key, value) for axis, value, _ in current.point.settings),
+            decisions=tuple(
+                f"{one.node}={one.decision}"
+                for one in self.approvals
+                if one.case == current.layer.id
+            ),
+            task_prompt=task.prompt
+            if task is not None and "prompt" in task.model_fields_set
+            else cast("str", environment["user_input"]),
+        )
+
+    def _fixture_name(self, current: _Current) -> str:
+        if current.fixture is None:
+            return ""
+        value = current.fixture.document.value
+        name = value.get("scenario") if isinstance(value, dict) else None
+        return name if isinstance(name, str) else current.fixture.path.stem
+
+    def _subjects(
+        self, current: _Current, harness: Harness, planner: Planner
+    ) -> tuple[tuple[str, str], ...]:
+        found: dict[str, str] = {}
+        if self.sha256 is not None:
+            found[self.name] = self.sha256
+        found[harness.name] = harness.sha256
+        if current.fixture is not None:
+            found[current.fixture.name] = current.fixture.sha256
+        for name, label, digest in harness.overlays.in_force:
+            found[f"{name}:{label}"] = digest
+        for contract in planner.used:
+            text = self._definition_digest(contract)
+            found[f"contract:{contract.id}@{contract.version}"] = text
+        return tuple(sorted(found.items()))
+
+    def _definition_digest(self, contract: Any) -> str:
+        definition = self.contracts.definition(contract)
+        known = self._sections.get(("definition", id(definition)))
+        if known is None:
+            digest = c1.sha256_text(c1.text(definition)).removeprefix("sha256:")
+            known = (definition, digest, [])
+            self._sections[("definition", id(definition))] = known
+        return cast("str", known[1])
+
+
+def _budget(given: BudgetShape | None) -> Budget:
+    if given is None:
+        return Budget()
+    return Budget(
+        given.events, given.seconds, given.loops if "loops" in given.model_fields_set else None
+    )
+
+
+def _dig(value: object, *keys: str) -> Any:
+    for key in keys:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
+
+
+def _no_node(path: Path_, node: str, nodes: Mapping[str, Any], *, at_key: bool = False) -> Fault:
+    near = nearest(node, nodes)
+    return Fault(
+        path,
+        "names no node of the graph",
+        got=quoted(node),
+        rule=f"nodes: {one_of(nodes)}",
+        fix=f"write '{near}'" if near else None,
+        at_key=at_key,
+    )

@@ -1,0 +1,445 @@
+"""What a case is judged by: every item, in the order in which it is shown.
+
+Order and hardness: docs/verdicts.md. Nothing is judged here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from pytest_evarness.core.outcome import Severity
+from pytest_evarness.core.plan import PlannedItem
+from pytest_evarness.errors import Fault, InputError
+from pytest_evarness.scenario.shape import ContractCheck, Entry, TraceCheck
+from pytest_evarness.source.quote import nearest, one_of, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_evarness.contract.library import Library
+    from pytest_evarness.contract.model import Contract
+    from pytest_evarness.core.interfaces import DerivedInvariant
+    from pytest_evarness.core.json import JsonObject
+    from pytest_evarness.core.registry import Registry
+    from pytest_evarness.source.place import Mark
+
+__all__ = ["Contracts", "ItemPlan", "Planner"]
+
+Path_ = tuple[str | int, ...]
+
+_NO_NAME = re.compile(r"[^A-Za-z0-9_.:-]+")
+_VACUITY = {"pass": 0, "indeterminate": 1, "fail": 2}
+
+
+class Contracts:
+    """Contracts of libraries and inline ones, resolved once each for all cases of a file."""
+
+    def __init__(self, library: Library, registry: Registry) -> None:
+        self.library = library
+        self.registry = registry
+        self._named: dict[object, Contract | InputError] = {}
+        self._inline: dict[object, tuple[object, Contract | None, list[Fault]]] = {}
+        self._definitions: dict[int, tuple[Contract, JsonObject]] = {}
+
+    def named(
+        self, contract_id: str, identities: Mapping[str, frozenset[str]], beside: Sequence[Path]
+    ) -> Contract | InputError:
+        """The contract called ``contract_id``, or why there is none."""
+        key = (contract_id, tuple(sorted(identities.items())), tuple(beside))
+        known = self._named.get(key)
+        if known is None:
+            try:
+                known = self.library.resolve(contract_id, identities=identities, beside=beside)
+            except InputError as error:
+                known = error
+            self._named[key] = known
+        return known
+
+    def inline(
+        self, contract_id: str, body: object, identities: Mapping[str, frozenset[str]], **more: Any
+    ) -> tuple[Contract | None, list[Fault]]:
+        """A contract whose ``assert`` stands in the scenario; paths begin with ``assert``."""
+        from pytest_evarness.contract.model import parse_contract
+
+        # An invariant's id may be any printable text; the name inside the definition is narrower.
+        contract_id = _NO_NAME.sub("-", contract_id).lstrip("-.:") or "inline"
+        key = (
+            contract_id,
+            id(body),
+            tuple(sorted(identities.items())),
+            tuple(sorted(more.items())),
+        )
+        known = self._inline.get(key)
+        if known is None:
+            contract, faults = parse_contract(
+                contract_id,
+                {"assert": body, **more},  # type: ignore[dict-item]
+                registry=self.registry,
+                identities=identities,
+                label="inline",
+            )
+            known = (body, contract, faults)
+            self._inline[key] = known
+        return known[1], known[2]
+
+    def definition(self, contract: Contract) -> JsonObject:
+        """The sealed form, one object for all cases that share the contract."""
+        known = self._definitions.get(id(contract))
+        if known is None:
+            known = (contract, contract.definition())
+            self._definitions[id(contract)] = known
+        return known[1]
+
+
+@dataclass(slots=True)
+class ItemPlan:
+    """What a case brings to its items.
+
+    Attributes:
+        case_id: With the matrix point.
+        base_id: Before the matrix.
+        case_ids: All of the file, before the matrix.
+        case_mark: Where the case stands.
+        entries: Parsed invariants, in file order; None for one that is broken.
+        expect: Normalised.
+        expect_mark: Where it stands, where that is known.
+        is_expect_written: Somebody wrote it.
+        graph_contracts: ``(contract id, mark)`` in the graph's order.
+        derived: From the environment.
+        identities: Known values at identity paths.
+        beside: Folders whose contracts the case may name.
+        has_threshold: Whether the case has ``scoring.pass_threshold``.
+        enforcements: Active in this case.
+        mark_of: The mark of a path of the merged case.
+        report: Takes a fault of the merged case.
+        report_error: Takes an error that knows its own place.
+    """
+
+    case_id: str
+    base_id: str
+    case_ids: Sequence[str]
+    case_mark: Mark | None
+    entries: Mapping[str, Entry | None]
+    expect: JsonObject
+    expect_mark: Mark | None
+    is_expect_written: bool
+    graph_contracts: Sequence[tuple[str, Mark | None]]
+    derived: Sequence[DerivedInvariant]
+    has_threshold: bool
+    enforcements: frozenset[str]
+    identities: Mapping[str, frozenset[str]]
+    beside: Sequence[Path]
+    mark_of: Callable[[Path_], Mark | None]
+    report: Callable[[Fault], None]
+    report_error: Callable[[InputError], None]
+
+
+class Planner:
+    """Plans the items of one case."""
+
+    def __init__(self, contracts: Contracts, plan: ItemPlan, path: str) -> None:
+        self.contracts = contracts
+        self.plan = plan
+        self.path = path
+        self.items: list[PlannedItem] = []
+        self.named: set[str] = set()
+        self.used: list[Contract] = []
+        self.warnings: list[str] = []
+        self.asserts = plan.is_expect_written
+
+    def build(self) -> list[PlannedItem]:
+        """Every item of the case, in order."""
+        plan = self.plan
+        mark = plan.case_mark
+        self._add(mark, id="reproduces", kind="reproduces", gate=True, definition={})
+        self._add(
+            plan.expect_mark or mark,
+            id="expect",
+            kind="expect",
+            gate=True,
+            definition={**plan.expect, "written": plan.is_expect_written},
+            written=plan.is_expect_written,
+        )
+        for entry_id, entry in plan.entries.items():
+            if entry is None:
+                self.asserts = True  # it is broken, which is told elsewhere
+            elif self._applies(entry_id, entry):
+                self._entry(entry_id, entry)
+        for derived in plan.derived:
+            self._derived(derived)
+        for contract_id, contract_mark in plan.graph_contracts:
+            if contract_id not in self.named:
+                self._graph_contract(contract_id, contract_mark)
+        if plan.has_threshold:
+            self._add(
+                plan.mark_of(("scoring", "pass_threshold")), id="score", kind="score", definition={}
+            )
+            self._check_weights()
+        self._check_names()
+        if not self.asserts:
+            plan.report(
+                Fault(
+                    (),
+                    f"case {quoted(plan.base_id)} asserts nothing",
+                    rule="an invariant, a contract, an attack's expect, or a written expect",
+                    fix="write 'expect: {status: completed}' if that is all it shows",
+                )
+            )
+        return self.items
+
+    # -- one source of items each -------------------------------------------------------------
+
+    def _applies(self, entry_id: str, entry: Entry) -> bool:
+        if "cases" not in entry.model_fields_set:
+            return True
+        for position, name in enumerate(entry.cases):
+            if name not in self.plan.case_ids:
+                near = nearest(name, self.plan.case_ids)
+                self.plan.report(
+                    Fault(
+                        ("invariants", entry_id, "cases", position),
+                        "names no case",
+                        got=quoted(name),
+                        rule=f"cases: {one_of(self.plan.case_ids)}",
+                        fix=f"write '{near}'" if near else None,
+                    )
+                )
+        return self.plan.base_id in entry.cases
+
+    def _entry(self, entry_id: str, entry: Entry) -> None:
+        given = entry.model_fields_set
+        check = entry.check if "check" in given else ContractCheck(type="contract", id=entry_id)
+        if isinstance(check, TraceCheck):
+            self._trace_entry(entry_id, entry, check)
+            return
+        path: Path_ = ("invariants", entry_id)
+        self.named.add(check.id)
+        contract = self._contract(
+            check.id,
+            (*path, "check", "id") if "check" in given else path,
+            at_key="check" not in given,
+        )
+        if contract is None:
+            return
+        gate = contract.gate
+        if "gate" in given and entry.gate is not contract.gate:
+            if contract.gate:
+                self.plan.report(
+                    Fault(
+                        (*path, "gate"),
+                        "a contract that is hard in its library cannot be softened",
+                        got="false",
+                        rule="a requirement that changes is a new version of the contract",
+                        fix="remove 'gate'",
+                    )
+                )
+            elif contract.status == "draft":
+                self.plan.report(
+                    Fault(
+                        (*path, "gate"), "a draft cannot be a gate", got="true", fix="remove 'gate'"
+                    )
+                )
+            else:
+                gate = entry.gate
+        vacuous = entry.vacuous if "vacuous" in given else contract.vacuous
+        if contract.gate and _VACUITY[vacuous] < _VACUITY[contract.vacuous]:
+            self.plan.report(
+                Fault(
+                    (*path, "vacuous"),
+                    "a contract that is hard in its library cannot be softened",
+                    got=quoted(vacuous),
+                    rule=f"its vacuous pass counts as {contract.vacuous}",
+                )
+            )
+        self._contract_item(
+            self.plan.mark_of(path),
+            entry_id,
+            contract,
+            gate=gate,
+            vacuous=vacuous,
+            weight=entry.weight if "weight" in given else Fraction(0),
+            severity=entry.severity if "severity" in given else None,
+            description=entry.description if "description" in given else None,
+            enforced_by=tuple(entry.enforced_by) if "enforced_by" in given else None,
+        )
+
+    def _trace_entry(self, entry_id: str, entry: Entry, check: TraceCheck) -> None:
+        self.asserts = True
+        given = entry.model_fields_set
+        path: Path_ = ("invariants", entry_id)
+        if "description" not in given:
+            self.plan.report(
+                Fault(
+                    path,
+                    "required key 'description' is missing",
+                    rule="one sentence beside every check",
+                    code="missing_key",
+                )
+            )
+            return
+        contract, faults = self.contracts.inline(entry_id, check.body, self.plan.identities)
+        for fault in faults:
+            self.plan.report(fault.under(*path, "check"))
+        if contract is None:
+            return
+        weight = entry.weight if "weight" in given else Fraction(1)
+        self._contract_item(
+            self.plan.mark_of(path),
+            entry_id,
+            contract,
+            kind="trace",
+            gate=entry.gate if "gate" in given else False,
+            vacuous=entry.vacuous if "vacuous" in given else "pass",
+            weight=weight,
+            severity=entry.severity if "severity" in given else "major",
+            description=entry.description,
+            enforced_by=tuple(entry.enforced_by),
+        )
+
+    def _derived(self, derived: DerivedInvariant) -> None:
+        self.asserts = True
+        path = ("environment", *derived.path)
+        contract, faults = self.contracts.inline(
+            derived.id, derived.body, self.plan.identities, severity=derived_severity(derived)
+        )
+        for fault in faults:
+            # The body is the domain's own; only its place is the user's.
+            self.plan.report(Fault(path, fault.text, fix=fault.fix))
+        if contract is not None:
+            self._contract_item(
+                self.plan.mark_of(path),
+                derived.id,
+                contract,
+                kind="trace",
+                gate=True,
+                vacuous="pass",
+                weight=Fraction(0),
+                severity=derived_severity(derived),
+                description=derived.description,
+                enforced_by=(),
+            )
+
+    def _graph_contract(self, contract_id: str, mark: Mark | None) -> None:
+        contract = self._contract(contract_id, ("subject", "graph"), mark=mark)
+        if contract is not None:
+            self._contract_item(
+                mark or self.plan.mark_of(("subject", "graph")),
+                contract_id,
+                contract,
+                gate=contract.gate,
+                vacuous=contract.vacuous,
+                weight=Fraction(0),
+            )
+
+    def _contract(
+        self, contract_id: str, path: Path_, *, at_key: bool = False, mark: Mark | None = None
+    ) -> Contract | None:
+        found = self.contracts.named(contract_id, self.plan.identities, self.plan.beside)
+        if not isinstance(found, InputError):
+            if found.status == "deprecated":
+                self.warnings.append(f"contract {quoted(contract_id)} is deprecated")
+            self.used.append(found)
+            return found
+        self.asserts = True
+        if found.where is not None and found.where.path is not None:
+            self.plan.report_error(found)  # the library's own file and line
+        elif mark is not None:
+            from pytest_evarness.source.place import as_where
+
+            self.plan.report_error(
+                InputError(found.problem, where=as_where(mark, "params.invariants"), fix=found.fix)
+            )
+        else:
+            self.plan.report(Fault(path, found.problem, fix=found.fix, at_key=at_key))
+        return None
+
+    # -- items ------------------------------------------------------------------------------
+
+    def _contract_item(
+        self,
+        mark: Mark | None,
+        item_id: str,
+        contract: Contract,
+        *,
+        kind: str = "contract",
+        gate: bool,
+        vacuous: str,
+        weight: Fraction,
+        severity: str | None = None,
+        description: str | None = None,
+        enforced_by: tuple[str, ...] | None = None,
+    ) -> None:
+        draft = contract.status == "draft"
+        if not draft:
+            self.asserts = True
+        words = enforced_by if enforced_by is not None else tuple(contract.enforced_by)
+        prevented = bool(words) and self.plan.enforcements.issuperset(words)
+        gate = gate and not draft
+        self._add(
+            mark,
+            id=item_id,
+            kind=kind,
+            gate=gate,
+            weight=Fraction(0) if draft else weight,
+            severity=Severity(severity or contract.severity),
+            version=None if kind == "trace" else contract.version,
+            description=description if description is not None else contract.title,
+            definition=self.contracts.definition(contract),
+            vacuous=vacuous,
+            enforced_by=words,
+            label="preventive" if prevented else "detection-only",
+            informational=draft or (self.plan.has_threshold and not gate and weight == 0),
+            untested=contract.untested,
+        )
+
+    def _add(self, mark: Mark | None, **fields: Any) -> None:
+        gate = fields.get("gate", False)
+        informational = fields.get("informational", False)
+        decides = gate or (
+            not informational and (not self.plan.has_threshold or fields["kind"] == "score")
+        )
+        path, line = self.path, 1
+        if mark is not None:
+            path, line = mark[4] or self.path, mark[0] or 1
+        self.items.append(PlannedItem(decides=decides, path=path, line=line, **fields))
+
+    # -- rules over all items -----------------------------------------------------------------
+
+    def _check_weights(self) -> None:
+        if sum((item.weight for item in self.items), Fraction(0)) > 0:
+            return
+        if any(entry is None for entry in self.plan.entries.values()):
+            return  # a broken entry may be the one with the weight
+        self.plan.report(
+            Fault(
+                ("scoring", "pass_threshold"),
+                f"the weights of case {quoted(self.plan.base_id)} sum to 0",
+                rule="a threshold needs something to weigh",
+                fix="give an invariant a weight, or remove 'pass_threshold'",
+            )
+        )
+
+    def _check_names(self) -> None:
+        seen: set[str] = set()
+        for item in self.items:
+            if item.id in seen:
+                is_entry = item.id in self.plan.entries
+                self.plan.report(
+                    Fault(
+                        ("invariants", item.id) if is_entry else (),
+                        "two items have one id",
+                        got=quoted(item.id),
+                        rule="a contract of the graph, or an attack's expect, has it already",
+                        at_key=is_entry,
+                    )
+                )
+            seen.add(item.id)
+
+
+def derived_severity(derived: DerivedInvariant) -> str:
+    """The severity a domain gives, where it gives one."""
+    return str(getattr(derived, "severity", "major"))
