@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.registry import nearest
 from pytest_evarness.domains.agents.attack import attack_faults, derive_attacks
-from pytest_evarness.domains.agents.environment import environment_keys, provider_fault
+from pytest_evarness.domains.agents.environment import environment_keys
 from pytest_evarness.domains.agents.flow import Flow, asks
 from pytest_evarness.domains.agents.manifest import (
     aliases_of,
@@ -15,6 +15,7 @@ from pytest_evarness.domains.agents.manifest import (
     load_manifests,
     manifests_of,
 )
+from pytest_evarness.domains.agents.node.types import REVOKING
 from pytest_evarness.domains.agents.state import DOMAIN, RunState
 from pytest_evarness.domains.agents.vocabulary import CLASSIFICATIONS
 from pytest_evarness.errors import Fault
@@ -70,9 +71,6 @@ class AgentsDomain:
             *_approval_faults(graph, environment),
             *_tool_faults(graph, environment, overlays),
         ]
-        provider = provider_fault(environment["provider"]) if "provider" in environment else None
-        if provider is not None:
-            faults.append(provider.under("provider"))
         faults += attack_faults(
             graph,
             environment,
@@ -192,6 +190,10 @@ def _approval_faults(graph: Graph, environment: JsonObject) -> list[Fault]:
             near = nearest(node, graph.nodes)
             fix = f"write {quoted(near)}" if near else None
             faults.append(Fault(path, "unknown node", got=quoted(node), fix=fix))
+        elif graph.nodes[node].type not in REVOKING:
+            problem = "nothing can be revoked before a node that runs other people's code"
+            fix = "name the node behind it"
+            faults.append(Fault(path, problem, got=quoted(node), fix=fix))
         elif gate in flow.reach([node]):
             problem = "the node works before the gate asks, so nothing would be revoked"
             faults.append(Fault(path, problem, got=quoted(node)))

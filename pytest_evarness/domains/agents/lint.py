@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.interfaces import LintFinding
-from pytest_evarness.domains.agents.environment import provider_fault
 from pytest_evarness.domains.agents.flow import Flow, asks, covered_calls, side_effecting
 from pytest_evarness.domains.agents.manifest import aliases_of, manifests_of
 from pytest_evarness.domains.agents.node.interceptor import VALIDATING_RULE
@@ -192,16 +191,6 @@ def _present(names: Iterable[str | None]) -> Iterator[str]:
     return (name for name in names if name is not None)
 
 
-def _provider(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
-    """A provider that would have to be called."""
-    del registry, overlays
-    fault = provider_fault(graph.params.provider)
-    if fault is None:
-        return []
-    path = ("params", "provider")
-    return [LintFinding("error", "provider", f"params.provider: {fault.text}", path, fix=fault.fix)]
-
-
 def register_lint(registry: Registry) -> None:
     """Add the rules of this domain."""
     for name, rule in (
@@ -212,6 +201,5 @@ def register_lint(registry: Registry) -> None:
         ("agents.inert_key", _inert),
         ("agents.no_manifest", _manifests),
         ("agents.second_output", _outputs),
-        ("agents.provider", _provider),
     ):
         registry.lint_rules.register(name, rule)

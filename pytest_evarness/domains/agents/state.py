@@ -41,6 +41,7 @@ class RunState:
 
     Attributes:
         covered: For each gate the nodes whose side-effecting call it covers.
+        provider: The simulated model of the run.
         audit_logs: The log of each sink, JSON lines.
     """
 
@@ -51,10 +52,10 @@ class RunState:
     tools: dict[str, Script]
     faults: Injector
     covered: Mapping[str, tuple[str, ...]]
+    provider: str
     authority: Authority = field(default_factory=Authority)
     intents: dict[str, Intent] = field(default_factory=dict)
     audit_logs: dict[str, str] = field(default_factory=dict)
-    model_calls: int = 0
     unmet_revocations: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -76,12 +77,8 @@ class RunState:
                 {canonical(name, manifests): inner for name, inner in faults.items()}, context.seed
             ),
             covered=covered_calls(context.graph, context.overlays),
+            provider=str(environment.get("provider") or context.graph.params.provider),
         )
-
-    @property
-    def provider(self) -> str:
-        """The simulated model of the run."""
-        return str(self.environment.get("provider", ""))
 
     def call(self, text: str) -> Call:
         """What a rule may look at when ``text`` is asked."""

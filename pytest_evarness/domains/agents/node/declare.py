@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pytest_evarness.core.execution import CUSTOM_TRAIT
 from pytest_evarness.core.interfaces import Context, NodeType
 from pytest_evarness.domains.agents.state import state_of
 from pytest_evarness.source.model import Strict, parse_model
@@ -40,7 +41,8 @@ def declare(
         return parse_model(model, config)
 
     def run(inputs: Mapping[str, list[Any]], config: Any, context: Context) -> Mapping[str, Any]:
-        state_of(context).revoke_before(context)
+        if CUSTOM_TRAIT not in traits:  # the kernel gives such a node no state of ours
+            state_of(context).revoke_before(context)
         value = work(inputs, config, context)
         return {} if output is None else {"out": value}
 
@@ -52,6 +54,6 @@ def declare(
         parse_config=parse,
         config_schema=model.model_json_schema(by_alias=True),
         run=run,
-        emits=(*emits, "approval_revoked"),
+        emits=emits if CUSTOM_TRAIT in traits else (*emits, "approval_revoked"),
         traits=traits,
     )

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CHAIN_RULES", "INTERCEPTOR", "VALIDATING_RULE", "scrub"]
 
-# Each expression starts only where no earlier character could belong to the same match, so
-# a long text costs one pass. Longer forms first: a card number holds what looks like a phone number.
+# Each expression starts only where no earlier character could belong to the same match, so a
+# long text costs one pass. Longer forms first: a card number holds what looks like a phone number.
 _PERSONAL: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "email",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, field_validator
 
 from pytest_evarness.core.c1 import copied
+from pytest_evarness.core.execution import CUSTOM_TRAIT
 from pytest_evarness.core.vocabulary import is_custom_type
 from pytest_evarness.domains.agents.node.declare import ANY, declare
 from pytest_evarness.source.model import Strict, refuse
@@ -108,5 +109,5 @@ PYTHON = declare(
     _python,
     inputs={"in": ANY},
     output=ANY,
-    traits=frozenset({"user_code"}),
+    traits=frozenset({CUSTOM_TRAIT}),
 )

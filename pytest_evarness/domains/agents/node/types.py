@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_evarness.core.execution import CUSTOM_TRAIT
 from pytest_evarness.domains.agents.node.approval import APPROVAL_GATE
 from pytest_evarness.domains.agents.node.audit import AUDIT_LOG_SINK
 from pytest_evarness.domains.agents.node.dialogue import (
@@ -21,7 +22,7 @@ from pytest_evarness.domains.agents.node.route import INTENT_ROUTER
 from pytest_evarness.domains.agents.node.step import PYTHON
 from pytest_evarness.domains.agents.node.tool import TOOL
 
-__all__ = ["NODE_TYPES"]
+__all__ = ["NODE_TYPES", "REVOKING"]
 
 NODE_TYPES = (
     APPROVAL_GATE,
@@ -39,3 +40,6 @@ NODE_TYPES = (
     RETRIEVER,
     TOOL,
 )
+
+REVOKING = frozenset(node.name for node in NODE_TYPES if CUSTOM_TRAIT not in node.traits)
+"""Node types before which an approval can be revoked: those that share this domain's state."""
