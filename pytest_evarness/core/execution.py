@@ -51,6 +51,7 @@ __all__ = [
     "STATUSES",
     "Run",
     "execute",
+    "impersonal",
     "list_indeterminism",
     "trace_of",
 ]
@@ -825,14 +826,19 @@ _PATH = re.compile(
 )
 
 
+def impersonal(text: str) -> str:
+    """``text`` without addresses of objects and absolute paths: they differ between two runs."""
+    text = _ADDRESS.sub("0x…", text)
+    text = _QUOTED_PATH.sub(r"\1<path>\1", text)
+    return _PATH.sub("<path>", text)
+
+
 def _reason(error: BaseException) -> str:
     """Type and message, without what differs between two runs: addresses and absolute paths."""
     try:
         message = str(error)
     except Exception:  # noqa: BLE001 - the node's own exception class; its run is what failed
         message = "a message that cannot be written"
-    message = _ADDRESS.sub("0x…", message)
-    message = _QUOTED_PATH.sub(r"\1<path>\1", message)
-    message = _PATH.sub("<path>", message)
+    message = impersonal(_printable(message))
     name = type(error).__name__
     return f"{name}: {message}" if message else name

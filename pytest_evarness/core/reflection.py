@@ -1,0 +1,213 @@
+"""The mirror's other side: what runs inside the second process."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pytest_evarness.core.case import CompiledCase
+from pytest_evarness.core.execution import execute, impersonal
+from pytest_evarness.core.mirror import HEAD, MARK
+from pytest_evarness.core.registry import Registry, load_registry
+from pytest_evarness.errors import EvarnessError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pytest_evarness.core.graph import Graph
+
+__all__ = ["serve"]
+
+_KEPT_GRAPHS = 64
+
+
+def serve(hello: Mapping[str, Any]) -> NoReturn:
+    """Answer requests until the other side goes away."""
+    pipe = _Pipe()
+    _die_with(hello["lifeline"])
+    registry, problem = _load(hello["hooks"])
+    if problem is not None:
+        pipe.send({"error": problem})
+        os._exit(1)
+    pipe.send({"probe": hash(_probe())})
+    worker = _Worker(registry)
+    while (request := pipe.receive()) is not None:
+        pipe.send(worker.answer(request))
+    # Threads and exit handlers of a node have nothing to say any more.
+    os._exit(0)
+
+
+def _probe() -> str:
+    from pytest_evarness.core import mirror
+
+    return mirror._PROBE  # noqa: SLF001 - two halves of one part
+
+
+class _Pipe:
+    """Messages over descriptors of their own: what a node prints or closes is not among them."""
+
+    def __init__(self) -> None:
+        # High numbers, so that a node which closes the first few does not meet them.
+        self._input = _moved(0, 200)
+        self._output = _moved(1, 201)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(nothing, number)
+        os.close(nothing)
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        body = json.dumps(message, ensure_ascii=True).encode("ascii")
+        data = memoryview(HEAD.pack(MARK, len(body)) + body)
+        while data:
+            data = data[os.write(self._output, data) :]
+
+    def receive(self) -> dict[str, Any] | None:
+        head = self._read(HEAD.size)
+        if head is None:
+            return None
+        _, length = HEAD.unpack(head)
+        body = self._read(length)
+        if body is None:
+            return None
+        message: dict[str, Any] = json.loads(body)
+        return message
+
+    def _read(self, count: int) -> bytes | None:
+        parts: list[bytes] = []
+        while count:
+            part = os.read(self._input, min(count, 1 << 20))
+            if not part:
+                return None
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+
+def _moved(number: int, least: int) -> int:
+    try:
+        import fcntl
+    except ImportError:
+        return os.dup(number)
+    return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, least)
+
+
+def _die_with(lifeline: int | None) -> None:
+    """End this process and its group when the other side is gone, also while a node runs."""
+    if lifeline is None:
+        return
+    moved = _moved(lifeline, 202)
+    os.close(lifeline)
+
+    def watch() -> None:
+        with contextlib.suppress(OSError):
+            os.read(moved, 1)
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    threading.Thread(target=watch, name="lifeline", daemon=True).start()
+
+
+def _load(hooks: Sequence[Sequence[str]]) -> tuple[Registry, str | None]:
+    """The registry as the other side built it, or why it cannot be built."""
+    functions: list[tuple[str, Callable[[Registry], object]]] = []
+    for name, file in hooks:
+        try:
+            module = sys.modules.get(name) or _load_module(name, file)
+            functions.append((name, module.pytest_evarness_register))
+        except Exception as error:  # noqa: BLE001 - a project's own module
+            return Registry(), impersonal(f"module {name}: {type(error).__name__}: {error}")
+    registry = load_registry(functions)
+    names = {name for name, _ in functions}
+    broken = [f"{name}: {problem}" for name, problem in registry.broken if name in names]
+    return registry, impersonal(f"plug-in {broken[0]}") if broken else None
+
+
+def _load_module(name: str, file: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"no module can be loaded from {Path(file).name}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    return module
+
+
+class _Worker:
+    """Runs cases; graphs and overlays that came before are not read again."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._texts: dict[str, str] = {}
+        self._graphs: dict[str, Graph] = {}
+        self._home = Path.cwd()
+        self._temporary = Path(os.environ["TMPDIR"])
+        self._variables = dict(os.environ)
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        self._texts.update(request["texts"])
+        try:
+            case = self._case(request)
+            secrets: dict[str, str] = request["secrets"]
+            os.environ.update(secrets)
+            try:
+                run = execute(case, self._registry, secrets=secrets, perturbed=True)
+            finally:
+                self._restore()
+        except EvarnessError as error:
+            return {"error": impersonal(str(error))}
+        except (KeyboardInterrupt, SystemExit) as error:
+            # Never caught on the other side; here it ends the run and not the mirror.
+            return {"error": f"a node raised {type(error).__name__}"}
+        return {"run": run.as_record(), "case": case.digest}
+
+    def _case(self, request: Mapping[str, Any]) -> CompiledCase:
+        digest = request["graph"]
+        case = CompiledCase.from_texts(
+            request["case"],
+            self._texts[digest],
+            self._texts[request["overlays"]],
+            self._registry,
+            graph=self._graphs.get(digest),
+        )
+        if len(self._graphs) >= _KEPT_GRAPHS:
+            self._graphs.clear()
+        self._graphs[digest] = case.graph
+        return case
+
+    def _restore(self) -> None:
+        """A new world for the next run: variables, working folder, temporary folder."""
+        if os.environ != self._variables:
+            os.environ.clear()
+            os.environ.update(self._variables)
+            time.tzset()
+        _empty(self._temporary)
+        _empty(self._home)
+        os.chdir(self._home)
+
+
+def _empty(folder: Path) -> None:
+    """Make sure that ``folder`` is there and holds nothing."""
+    try:
+        with os.scandir(folder) as entries:
+            left = list(entries)
+    except OSError:
+        folder.mkdir(parents=True, exist_ok=True)
+        return
+    for entry in left:
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                Path(entry.path).unlink()

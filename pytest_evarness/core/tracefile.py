@@ -1,0 +1,326 @@
+"""Trace files: JSON lines of one or many runs, from here or from anywhere.
+
+A file is hostile until it is read: lines and nesting are bounded, JSON is strict. What is wrong
+with a line is an error with its place; what is wrong with a *trace* (lost, repeated or late events)
+is evidence too, and is kept as gaps and faults.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pytest_evarness.core import c1
+from pytest_evarness.core.json import kind_of, shown
+from pytest_evarness.core.outcome import Cause
+from pytest_evarness.core.registry import nearest
+from pytest_evarness.core.runlog import HEADER_KEYS, TRACE_FORMAT
+from pytest_evarness.core.trace import TERMINAL_TYPES, Trace
+from pytest_evarness.errors import DeterminismError, InputError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_evarness.core.json import JsonObject
+    from pytest_evarness.core.registry import Registry
+
+__all__ = ["MAX_LINE_BYTES", "read_traces"]
+
+MAX_LINE_BYTES = 8 * 1024 * 1024
+
+_MAX_FAULTS = 20
+_SOURCE_KEYS = ("id", "types", "gaps")
+# Digits that an integer beyond 2^53 or an endless float needs, and half a surrogate pair: without
+# any of them a line holds only what every JSON reader reads alike.
+_DOUBTFUL = re.compile(rb"[0-9]{16}|[eE]\+?[0-9]{3}|\\u[dD]")
+
+
+def read_traces(path: Path, registry: Registry | None = None) -> list[Trace]:
+    """Read every run of a trace file, in the order of the file.
+
+    Args:
+        path: JSON lines; an optional header begins each run.
+        registry: Types that it does not know are no error: traces come from anywhere.
+
+    Returns:
+        At least one trace. A run without ``closed`` in its header is closed where a terminal event
+        is its last; a file that ends inside a line was cut, and its last run is open.
+
+    Raises:
+        InputError: Not such a file; the place is the path as given and the line.
+    """
+    del registry  # coverage by the vocabulary of an origin needs importers, which say their own
+    shown_path = str(path)
+    runs: list[_Reading] = []
+    try:
+        with path.open("rb") as file:
+            for number, line in _lines(file, shown_path):
+                _take(line, number, shown_path, runs)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise InputError(f"cannot be read ({reason})", where=Where(shown_path)) from None
+    if not runs:
+        raise InputError("holds no run (got no line with an event)", where=Where(shown_path))
+    return [run.trace() for run in runs]
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One run while its lines come in."""
+
+    header: JsonObject | None = None
+    run_id: str | None = None
+    declared: bool | None = None
+    coverage: frozenset[str] | None = None
+    is_covered: bool = False
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    faults_left_out: int = 0
+    events: list[dict[str, Any]] = field(default_factory=list)
+    last_seq: int = -1
+    seen: set[int] = field(default_factory=set)
+    has_ended: bool = False
+    is_cut: bool = False
+
+    def fault(self, text: str) -> None:
+        if len(self.faults) < _MAX_FAULTS:
+            self.faults.append(text)
+        else:
+            self.faults_left_out += 1
+
+    def add(self, event: dict[str, Any], line: int) -> None:
+        seq = event["seq"]
+        if self.has_ended:
+            self.fault(f"line {line}: event {seq} comes after the end of the run")
+        if seq in self.seen:
+            self.fault(f"line {line}: seq {seq} is there twice")
+        elif seq < self.last_seq:
+            self.fault(f"line {line}: seq falls from {self.last_seq} to {seq}")
+        elif seq > self.last_seq + 1:
+            self.gaps.append((self.last_seq + 1, seq - 1))
+        self.seen.add(seq)
+        self.last_seq = max(self.last_seq, seq)
+        self.has_ended = self.has_ended or event["type"] in TERMINAL_TYPES
+        self.events.append(event)
+
+    def trace(self) -> Trace:
+        if self.faults_left_out:
+            self.faults.append(f"and {self.faults_left_out} more")
+        closed = self.has_ended if self.declared is None else self.declared
+        return Trace(
+            events=self.events,
+            closed=closed and not self.is_cut,
+            coverage=self.coverage,
+            gaps=tuple(_merged(self.gaps)),
+            open_cause=Cause.UNFINISHED_RUN,
+            faults=tuple(self.faults),
+            run_id=self.run_id,
+            origin=self.header if self.header is not None else {},
+            coverage_assumed=not self.is_covered,
+        )
+
+
+def _merged(gaps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The same sequence numbers as ranges that neither touch nor overlap."""
+    begin: int | None = None
+    end = -1
+    for first, last in sorted(gaps):
+        if begin is None:
+            begin, end = first, last
+        elif first <= end + 1:
+            end = max(end, last)
+        else:
+            yield begin, end
+            begin, end = first, last
+    if begin is not None:
+        yield begin, end
+
+
+# -- lines ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    content: bytes
+    has_end: bool
+
+
+def _lines(file: Any, shown_path: str) -> Iterator[tuple[int, _Line]]:
+    number = 0
+    while True:
+        raw = file.readline(MAX_LINE_BYTES + 1)
+        if not raw:
+            return
+        number += 1
+        if len(raw) > MAX_LINE_BYTES:
+            _refuse(shown_path, number, f"a line is too long (at most {MAX_LINE_BYTES} bytes)")
+        if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
+            raw = raw[3:]
+        content = raw.strip(b" \t\r\n")
+        if content:
+            yield number, _Line(content, raw.endswith(b"\n"))
+
+
+def _refuse(shown_path: str, number: int, problem: str, field_path: str | None = None) -> NoReturn:
+    raise InputError(problem, where=Where(shown_path, number, None, field_path))
+
+
+class _StrictError(ValueError):
+    """JSON that two readers would read differently."""
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise _StrictError(f"a key stands there twice (got {shown(key, 40)})")
+            seen.add(key)
+    return mapping
+
+
+def _constant(name: str) -> NoReturn:
+    raise _StrictError(f"a number that JSON does not have (got {name}; finite)")
+
+
+_decode = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant).decode
+
+
+def _parse(line: _Line, number: int, shown_path: str) -> Any:
+    """The value of a line; None for one that was cut short."""
+    content = line.content
+    try:
+        value = _decode(content.decode("utf-8"))
+    except _StrictError as error:
+        _refuse(shown_path, number, str(error))
+    except RecursionError:
+        _refuse(shown_path, number, f"nested too deeply (at most {c1.MAX_DEPTH} levels)")
+    except UnicodeDecodeError as error:
+        if not line.has_end:
+            return None
+        _refuse(shown_path, number, f"not UTF-8 (byte {error.start} of the line)")
+    except ValueError as error:
+        if not line.has_end:
+            return None
+        problem = getattr(error, "msg", "a number is too long")
+        _refuse(shown_path, number, f"not JSON ({problem})")
+    is_doubtful = content.count(b"[") + content.count(b"{") > c1.MAX_DEPTH
+    if is_doubtful or _DOUBTFUL.search(content):
+        try:
+            c1.frozen(value, "")
+        except DeterminismError as error:
+            place = error.where.field if error.where is not None else None
+            _refuse(shown_path, number, error.problem, place)
+    return value
+
+
+def _take(line: _Line, number: int, shown_path: str, runs: list[_Reading]) -> None:
+    value = _parse(line, number, shown_path)
+    if value is None and not line.has_end:
+        if not runs:
+            runs.append(_Reading())
+        runs[-1].is_cut = True
+        return
+    if not isinstance(value, dict):
+        got = f"{kind_of(value)} {shown(value, 40)}"
+        _refuse(shown_path, number, f"must be a mapping (got {got}; a header or an event)")
+    if "trace" in value and "seq" not in value:
+        runs.append(_header(value, number, shown_path))
+        return
+    if not runs:
+        runs.append(_Reading())
+    runs[-1].add(_event(value, number, shown_path), number)
+
+
+def _event(value: dict[str, Any], number: int, shown_path: str) -> dict[str, Any]:
+    """The four fields; what a recorder wrote beside them (times, ids) is left behind."""
+    seq = value.get("seq")
+    if type(seq) is not int or not 0 <= seq <= c1.MAX_INTEGER:
+        _refuse(shown_path, number, f"must be an integer from 0 (got {shown(seq)})", "seq")
+    name = value.get("type")
+    if not isinstance(name, str) or not name:
+        _refuse(shown_path, number, f"must be the name of a type (got {shown(name)})", "type")
+    node_id = value.get("node_id")
+    if node_id is not None and not isinstance(node_id, str):
+        _refuse(shown_path, number, f"must be a text or null (got {shown(node_id)})", "node_id")
+    return {"seq": seq, "type": name, "node_id": node_id, "payload": value.get("payload")}
+
+
+def _header(value: dict[str, Any], number: int, shown_path: str) -> _Reading:
+    version = value["trace"]
+    if version != TRACE_FORMAT or isinstance(version, bool):
+        rule = f"got {shown(version)}; {TRACE_FORMAT}"
+        _refuse(shown_path, number, f"no such version of the trace form ({rule})", "trace")
+    _check_keys(value, HEADER_KEYS, "", number, shown_path)
+    run_id = value.get("run_id")
+    if run_id is not None and not isinstance(run_id, str):
+        _refuse(shown_path, number, f"must be a text (got {shown(run_id)})", "run_id")
+    closed = value.get("closed")
+    if closed is not None and not isinstance(closed, bool):
+        _refuse(shown_path, number, f"must be true or false (got {shown(closed)})", "closed")
+    reading = _Reading(header=value, run_id=run_id, declared=closed)
+    if value.get("sources") is not None:
+        _sources(value["sources"], reading, number, shown_path)
+    # A run log is our own: its vocabulary is recorded whole.
+    reading.is_covered = reading.coverage is not None or "case" in value
+    return reading
+
+
+def _sources(sources: Any, reading: _Reading, number: int, shown_path: str) -> None:
+    if not isinstance(sources, list) or not sources:
+        _refuse(shown_path, number, f"must be a list of sources (got {shown(sources)})", "sources")
+    types: set[str] = set()
+    has_all_types = True
+    for index, source in enumerate(sources):
+        place = f"sources[{index}]"
+        if not isinstance(source, dict):
+            _refuse(shown_path, number, f"must be a mapping (got {shown(source)})", place)
+        _check_keys(source, _SOURCE_KEYS, f"{place}.", number, shown_path)
+        if not isinstance(source.get("id"), str):
+            got = shown(source.get("id"))
+            _refuse(shown_path, number, f"must be a text (got {got})", f"{place}.id")
+        recorded = source.get("types")
+        if recorded is None:
+            has_all_types = False
+        elif isinstance(recorded, list) and all(isinstance(name, str) for name in recorded):
+            types.update(recorded)
+        else:
+            got = shown(recorded, 40)
+            _refuse(shown_path, number, f"must be a list of types (got {got})", f"{place}.types")
+        reading.gaps.extend(_gaps(source.get("gaps", []), f"{place}.gaps", number, shown_path))
+    if has_all_types:
+        reading.coverage = frozenset(types)
+
+
+def _gaps(gaps: Any, place: str, number: int, shown_path: str) -> Iterator[tuple[int, int]]:
+    if not isinstance(gaps, list):
+        _refuse(shown_path, number, f"must be a list of ranges (got {shown(gaps)})", place)
+    for index, gap in enumerate(gaps):
+        is_range = (
+            isinstance(gap, list)
+            and len(gap) == 2
+            and all(type(end) is int for end in gap)
+            and 0 <= gap[0] <= gap[1]
+        )
+        if not is_range:
+            rule = "[first, last], both inclusive"
+            where = f"{place}[{index}]"
+            _refuse(shown_path, number, f"must be a range (got {shown(gap)}; {rule})", where)
+        yield gap[0], gap[1]
+
+
+def _check_keys(
+    mapping: dict[str, Any], known: tuple[str, ...], prefix: str, number: int, shown_path: str
+) -> None:
+    for key in mapping:
+        if key not in known:
+            near = nearest(key, known)
+            raise InputError(
+                f"unknown key (got {shown(key, 40)}; known: {', '.join(known)})",
+                where=Where(shown_path, number, None, f"{prefix}{key}"),
+                fix=f"write '{near}'" if near else None,
+            )
