@@ -1,0 +1,114 @@
+"""Small scenarios for sessions: a harness of three nodes, and ways in which it can go wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+__all__ = ["STEP", "echo", "gated", "step_graph", "write"]
+
+
+def write(path: Path, content: Any) -> None:
+    """Text as it is; anything else as JSON, which is YAML too."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = content if isinstance(content, str) else json.dumps(content, indent=1)
+    path.write_text(text, encoding="utf-8")
+
+
+def graph(*nodes: tuple[str, str, dict[str, Any]], **params: Any) -> dict[str, Any]:
+    """A chain of nodes."""
+    names = [name for name, _, _ in nodes]
+    return {
+        "ir_version": 1,
+        "id": "g",
+        "nodes": [{"id": name, "type": kind, "config": config} for name, kind, config in nodes],
+        "edges": [
+            {"from": one, "to": other} for one, other in zip(names, names[1:], strict=False)
+        ],
+        "params": params,
+    }
+
+
+def step_graph(function: str, **config: Any) -> dict[str, Any]:
+    """Input, a user's own step, output; ``function`` is ``module:name``."""
+    return graph(
+        ("n1", "input", {}),
+        ("n2", "python", {"callable": function, "config": config}),
+        ("n3", "output", {}),
+    )
+
+
+def echo(**more: Any) -> dict[str, Any]:
+    """A scenario that completes and asserts that it does."""
+    return {
+        "evarness": 1,
+        "id": "echo",
+        "subject": {"graph": graph(("n1", "input", {}), ("n2", "output", {}))},
+        "expect": {"status": "completed"},
+        **more,
+    }
+
+
+def gated(**more: Any) -> dict[str, Any]:
+    """The approval-gated send with its three cases."""
+    return {
+        "evarness": 1,
+        "id": "gated",
+        "tags": ["governance"],
+        "subject": {"graph": "pattern:approval_gated_send"},
+        "environment": {"approvals": {"n3": "approve"}},
+        "cases": {
+            "approve": {},
+            "reject": {"approvals": {"n3": "reject"}, "expect": {"status": "blocked"}},
+            "pending": {"approvals": {}, "expect": {"status": "paused"}},
+        },
+        **more,
+    }
+
+
+STEP = '''
+"""Steps of a harness under test."""
+
+import os
+import time
+
+
+def set_order(inputs, config, context):
+    context.emit("custom.note", {"order": ",".join({"alpha", "beta", "gamma", "delta", "eps"})})
+    return {"out": "done"}
+
+
+def hashed(inputs, config, context):
+    context.emit("custom.note", {"hash": hash("text") % 1000003})
+    return {"out": "done"}
+
+
+def environment(inputs, config, context):
+    context.emit("custom.note", {"value": os.environ.get("EVARNESS_TEST_MARK", "unset")})
+    return {"out": "done"}
+
+
+def time_zone(inputs, config, context):
+    context.emit("custom.note", {"zone": time.strftime("%Z %z", time.localtime(0))})
+    return {"out": "done"}
+
+
+def leftover(inputs, config, context):
+    path = os.path.join(os.path.dirname(__file__), "seen.flag")
+    before = os.path.exists(path)
+    with open(path, "w") as stream:
+        stream.write("x")
+    context.emit("custom.note", {"again": before})
+    return {"out": "done"}
+
+
+def steady(inputs, config, context):
+    context.emit("custom.note", {"order": ",".join(sorted({"alpha", "beta"}))})
+    return {"out": "done"}
+
+
+def crash(inputs, config, context):
+    raise ValueError("no such row")
+'''
+"""A module of user code: each function depends on something it must not, but ``steady``."""
