@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MISSING",
     "OPERATORS",
+    "SECRET_PREFIX",
     "Answer",
     "Matcher",
     "Path",
@@ -41,7 +42,7 @@ REGEX_BYTES: Final = 1 << 20
 CUT_BYTES: Final = 4093
 """A text that the recorder cut at 4 KiB has at least this many bytes: a character takes up to 4."""
 
-_PREFIX: Final = "«secret:"
+SECRET_PREFIX: Final = "«secret:"
 
 
 class _Missing:
@@ -165,7 +166,7 @@ def holds_secret(value: object, name: str | None = None) -> bool:
         value: Any JSON value.
         name: The secret asked for; None for any.
     """
-    wanted = _PREFIX if name is None else f"{_PREFIX}{name}»"
+    wanted = SECRET_PREFIX if name is None else f"{SECRET_PREFIX}{name}»"
     pending = [value]
     while pending:
         item = pending.pop()
@@ -551,7 +552,7 @@ def _base_test(name: str, argument: Any, redacted: bool) -> Test:
     if name == "exists":
         present = _exists(argument)
     elif name == "equals":
-        if type(argument) is str and _PREFIX not in argument:
+        if type(argument) is str and SECRET_PREFIX not in argument:
             return _text_equality(argument, redacted)
         present = _equals(argument)
     elif name == "in":
@@ -576,7 +577,7 @@ def _base_test(name: str, argument: Any, redacted: bool) -> Test:
             return absent
         kind = type(value)
         if kind is str:
-            if _PREFIX in value:
+            if SECRET_PREFIX in value:
                 return _redacted(value)
         elif (kind is dict or kind is list) and holds_secret(value):
             return _redacted(value)
@@ -600,7 +601,7 @@ def _text_equality(text: str, redacted: bool) -> Test:
             return True
         kind = type(value)
         if kind is str:
-            return _redacted(value) if _PREFIX in value else False
+            return _redacted(value) if SECRET_PREFIX in value else False
         if (kind is dict or kind is list) and holds_secret(value):
             return _redacted(value)
         return False

@@ -1,0 +1,591 @@
+"""Judges contracts over a trace: one scan for all of them, three outcomes, a reason each.
+
+Evaluation is a pure function of the trace and never enters it. The semantics stand in
+``docs/contracts.md``; the slow definitions that this module is compared with, in the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import islice
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_evarness.contract.compile import match_of
+from pytest_evarness.contract.monitor import Handle, Monitor, RoleInfo, monitor_for
+from pytest_evarness.contract.rule import Every, Never, describe_role
+from pytest_evarness.contract.witness import explain
+from pytest_evarness.core.finding import Finding, Witness
+from pytest_evarness.core.json import kind_of, shown
+from pytest_evarness.core.matcher import SECRET_PREFIX
+from pytest_evarness.core.outcome import Cause, Outcome
+from pytest_evarness.core.trace import TERMINAL_TYPES, Trace, TraceEvent
+
+if TYPE_CHECKING:
+    from pytest_evarness.contract.model import Contract
+    from pytest_evarness.core.registry import Registry
+
+__all__ = ["Evaluator", "evaluate"]
+
+_CHUNK: Final = 4096
+_MAX_FIELDS: Final = 3
+_MAX_CELLS: Final = 4096
+_ZERO: Final = Fraction(0)
+_ONE: Final = Fraction(1)
+_NO_WITNESS: Final = Witness()
+
+
+def evaluate(
+    contracts: Sequence[Contract],
+    trace: Trace,
+    registry: Registry,
+    *,
+    possible_types: frozenset[str] | None = None,
+) -> list[Finding]:
+    """Judge ``contracts`` over ``trace`` in one pass.
+
+    Args:
+        contracts: In the order in which findings are wanted.
+        trace: The evidence.
+        registry: Holds the predicates that ``satisfies`` names.
+        possible_types: Event types that can occur in the graph at all; None where not known. A
+            ``never`` whose types cannot occur passes vacuously.
+
+    Returns:
+        One finding for each contract, in their order. What a vacuous pass counts as is left to
+        the caller.
+    """
+    return Evaluator(contracts, registry, possible_types=possible_types).evaluate(trace)
+
+
+class Evaluator:
+    """Contracts compiled once, for many traces. Not to be shared between threads."""
+
+    def __init__(
+        self,
+        contracts: Sequence[Contract],
+        registry: Registry,
+        *,
+        possible_types: frozenset[str] | None = None,
+    ) -> None:
+        self.contracts = list(contracts)
+        self.possible_types = possible_types
+        self.monitors = [monitor_for(contract, registry) for contract in self.contracts]
+        self._handles: dict[Any, Handle] = {}
+        self._kept = _Types(self, skip_done=False)
+        self._holes: dict[frozenset[str], list[tuple[str | None, ...]]] = {}
+        self._words = [_Words(monitor) for monitor in self.monitors]
+
+    def evaluate(self, trace: Trace) -> list[Finding]:
+        """Judge every contract over ``trace``."""
+        events, types, payloads, faults = _columns(trace.events)
+        if not faults and not trace.faults:
+            faults = _order_faults(events, types)
+        seqs = _seqs(events)
+        gaps, more = _gaps(seqs, trace.gaps)
+        if not trace.faults and not faults:
+            faults.extend(more)
+        self._reset(trace, types)
+        self._scan(events, types, payloads, gaps)
+        all_faults = tuple(dict.fromkeys([*trace.faults, *faults]))
+        return [
+            self._finding(monitor, words, trace, events, all_faults)
+            for monitor, words in zip(self.monitors, self._words, strict=True)
+        ]
+
+    # -- the scan
+
+    def _reset(self, trace: Trace, types: list[str]) -> None:
+        coverage = trace.coverage
+        if coverage is None:
+            for monitor in self.monitors:
+                monitor.reset((None,) * len(monitor.roles), None)
+            return
+        holes = self._holes.get(coverage)
+        if holes is None:
+            holes = [
+                tuple(role.uncovered(coverage) for role in monitor.roles)
+                for monitor in self.monitors
+            ]
+            if len(self._holes) < 64:
+                self._holes[coverage] = holes
+        covered: list[int] | None = None
+        if not coverage.issuperset(types):
+            covered = [0]
+            for name in types:
+                covered.append(covered[-1] + (name in coverage))
+        for monitor, missing in zip(self.monitors, holes, strict=True):
+            monitor.reset(missing, covered)
+
+    def _scan(
+        self,
+        events: Sequence[TraceEvent],
+        types: list[str],
+        payloads: list[Any],
+        gaps: list[int],
+    ) -> None:
+        table = self._kept
+        start = 0
+        pending = [*gaps, len(events) + 1]
+        alive = len(self.monitors)
+        for gap in pending:
+            stop = min(gap, len(events))
+            while start < stop:
+                end = min(start + _CHUNK, stop)
+                _run(table, events, types, payloads, start, end)
+                start = end
+                left = sum(1 for monitor in self.monitors if not monitor.done)
+                if left < alive and start < len(events):
+                    # Some are decided for good: go on with tables that do not know them.
+                    alive = left
+                    table = _Types(self, skip_done=True)
+                if not left:
+                    return
+            if gap <= len(events):
+                for monitor in self.monitors:
+                    if not monitor.done:
+                        monitor.gap(gap - 0.5)
+
+    def handle(self, at: int, role: int, chosen: tuple[tuple[int, frozenset[str]], ...]) -> Handle:
+        """The closure for one role, given its alternatives that can match and what is known."""
+        key = (at, role, chosen)
+        found = self._handles.get(key)
+        if found is None:
+            monitor = self.monitors[at]
+            info = monitor.roles[role]
+            match = match_of(
+                [info.alternatives[one] for one, _ in chosen],
+                info.count,
+                dropped=[fields for _, fields in chosen],
+                miss=monitor.missed_by_type if monitor.wants_notice and role == 0 else None,
+            )
+            found = self._handles[key] = monitor.handle(role, match)
+        return found
+
+    # -- findings
+
+    def _finding(
+        self,
+        monitor: Monitor,
+        words: _Words,
+        trace: Trace,
+        events: Sequence[TraceEvent],
+        faults: tuple[str, ...],
+    ) -> Finding:
+        contract = monitor.contract
+        last = len(events) - 1
+        closed = trace.closed and last >= 0
+        worst, best = monitor.ends(last, closed)
+        leaning: Outcome | None = None
+        causes: tuple[Cause, ...] = ()
+        outcome = Outcome.INDETERMINATE
+        decisive: int | None = None
+        reason = ""
+        if best:
+            outcome, decisive = Outcome.FAIL, monitor.bad_at
+        elif monitor.broken is not None:
+            causes, reason = (Cause.EVALUATOR_ERROR,), monitor.broken
+        elif not worst and (closed or monitor.safe_at is not None):
+            outcome = Outcome.PASS
+            decisive = last if monitor.safe_at is None else monitor.safe_at
+        elif not closed:
+            leaning, causes, reason = self._open(monitor, trace, last)
+        else:
+            causes, reason = _doubts(monitor, events)
+        if faults and not _stands(outcome, monitor):
+            outcome, leaning, decisive = Outcome.INDETERMINATE, None, None
+            causes = Cause.ordered((*causes, Cause.MALFORMED_EVIDENCE))
+            reason = f"the trace is malformed: {'; '.join(faults[:3])}"
+        vacuous = outcome is Outcome.PASS and (not monitor.seen or self._cannot_occur(monitor))
+        looked_at = (words.looked_at(last, events, trace),)
+        witness = _NO_WITNESS
+        if outcome is Outcome.PASS:
+            reason = words.passed(vacuous, last + 1)
+            if monitor.missed or words.has_limits:
+                reason, witness = _noticed(monitor, words, reason)
+            if not witness.absent and words.absence:
+                witness = Witness(
+                    events=_seq_of(events, monitor.safe_at),
+                    absent=(words.absent(last, events),),
+                    notes=witness.notes,
+                )
+            elif monitor.safe_at is not None and not witness.events:
+                witness = Witness(events=_seq_of(events, monitor.safe_at), notes=witness.notes)
+        else:
+            told, witness = explain(monitor, events, outcome, causes, reason)
+            reason = told
+        return Finding(
+            id=contract.id,
+            kind="contract",
+            outcome=outcome,
+            reason=reason,
+            version=contract.version,
+            gate=contract.gate,
+            weight=_ZERO,
+            severity=contract.severity,
+            score=_ONE if outcome is Outcome.PASS else _ZERO if outcome is Outcome.FAIL else None,
+            causes=causes,
+            leaning=leaning,
+            decisive_seq=None if decisive is None else _seq(events, decisive),
+            vacuous=vacuous,
+            witness=witness,
+            looked_at=looked_at,
+        )
+
+    def _open(
+        self, monitor: Monitor, trace: Trace, last: int
+    ) -> tuple[Outcome, tuple[Cause, ...], str]:
+        """An open trace: what closing now would give, and why that is not enough."""
+        worst, best = monitor.ends(last, closed=True)
+        leaning = Outcome.FAIL if best else Outcome.INDETERMINATE if worst else Outcome.PASS
+        monitor.bad = None
+        reason = f"the run is not over: closing it now would give {leaning.word}"
+        causes: list[Cause] = [trace.open_cause]
+        if leaning is Outcome.INDETERMINATE:
+            causes.extend(cause for _, _, cause in monitor.doubts)
+            causes.extend(monitor.more_doubts)
+            if monitor.doubts:
+                reason += f" ({monitor.doubts[0][1]})"
+        return leaning, Cause.ordered(causes), reason
+
+    def _cannot_occur(self, monitor: Monitor) -> bool:
+        types = monitor.roles[0].types
+        return (
+            self.possible_types is not None
+            and isinstance(monitor.contract.rule, Never)
+            and types is not None
+            and types.isdisjoint(self.possible_types)
+        )
+
+
+def _run(
+    table: _Types,
+    events: Sequence[TraceEvent],
+    types: list[str],
+    payloads: list[Any],
+    start: int,
+    end: int,
+) -> None:
+    """The hot loop: an event costs what the contracts that care for its type and fields cost."""
+    index = start - 1
+    if start == 0 and end == len(events):
+        columns = zip(types, payloads, events, strict=True)
+    else:
+        columns = zip(
+            types[start:end], payloads[start:end], islice(events, start, end), strict=True
+        )
+    for name, payload, event in columns:
+        index += 1
+        fields, cells = table[name]
+        if fields is None:
+            handles = cells
+        else:
+            try:
+                if type(fields) is str:
+                    handles = cells[payload.get(fields)]
+                elif len(fields) == 2:
+                    handles = cells[payload.get(fields[0]), payload.get(fields[1])]
+                else:
+                    handles = cells[
+                        payload.get(fields[0]), payload.get(fields[1]), payload.get(fields[2])
+                    ]
+            except TypeError:
+                # A list or mapping where texts are compared: no key for a table.
+                handles = cells.everything()
+        for handle in handles:
+            handle(payload, event, index)
+
+
+class _Types(dict[str, tuple[Any, Any]]):
+    """Event type -> the fields that choose a cell, and the cells."""
+
+    def __init__(self, evaluator: Evaluator, *, skip_done: bool) -> None:
+        super().__init__()
+        self.evaluator = evaluator
+        self.skip_done = skip_done
+
+    def __missing__(self, name: str) -> tuple[Any, Any]:
+        entries: list[tuple[int, int, RoleInfo, list[int]]] = []
+        for at, monitor in enumerate(self.evaluator.monitors):
+            if self.skip_done and monitor.done:
+                continue
+            for role, info in enumerate(monitor.roles):
+                able = [
+                    index
+                    for index, one in enumerate(info.alternatives)
+                    if one.types is None or name in one.types
+                ]
+                if able:
+                    entries.append((at, role, info, able))
+        uses: dict[str, int] = {}
+        for _, _, info, able in entries:
+            for index in able:
+                for condition in info.alternatives[index].conditions:
+                    if condition.field is not None:
+                        uses[condition.field] = uses.get(condition.field, 0) + 1
+        fields = sorted(uses, key=lambda field: (-uses[field], field))[:_MAX_FIELDS]
+        cells = _Cells(self.evaluator, entries, fields)
+        made: tuple[Any, Any]
+        if not fields:
+            made = (None, cells.everything())
+        else:
+            made = (fields[0] if len(fields) == 1 else tuple(fields), cells)
+        if len(self) < _MAX_CELLS:
+            self[name] = made
+        return made
+
+
+class _Cells(dict[Any, list[Handle]]):
+    """Values of the chosen fields -> what to call for such an event."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        entries: list[tuple[int, int, RoleInfo, list[int]]],
+        fields: list[str],
+    ) -> None:
+        super().__init__()
+        self.evaluator = evaluator
+        self.entries = entries
+        self.fields = fields
+
+    def everything(self) -> list[Handle]:
+        """Every handle of the type, with all its conditions."""
+        return [
+            self.evaluator.handle(at, role, tuple((index, frozenset[str]()) for index in able))
+            for at, role, _, able in self.entries
+        ]
+
+    def __missing__(self, key: Any) -> list[Handle]:
+        values = key if len(self.fields) > 1 else (key,)
+        handles: list[Handle] = []
+        for at, role, info, able in self.entries:
+            chosen: list[tuple[int, frozenset[str]]] = []
+            for index in able:
+                known = self._known(info, index, values)
+                if known is not None:
+                    chosen.append((index, known))
+            if chosen:
+                handles.append(self.evaluator.handle(at, role, tuple(chosen)))
+        if len(self) < _MAX_CELLS:
+            self[key] = handles
+        return handles
+
+    def _known(self, info: RoleInfo, index: int, values: Sequence[Any]) -> frozenset[str] | None:
+        """Fields whose condition holds for ``values``; None when one of them does not."""
+        held: set[str] = set()
+        for condition in info.alternatives[index].conditions:
+            if condition.field not in self.fields:
+                continue
+            value = values[self.fields.index(condition.field)]
+            if type(value) is str and SECRET_PREFIX in value:
+                continue  # undecided: the condition itself says so
+            if type(value) is str and value in condition.texts:
+                held.add(condition.field)
+            else:
+                return None
+        # A field with two conditions is known only when both hold, which the loop has seen to.
+        return frozenset(held)
+
+
+# -- the trace ---------------------------------------------------------------------------------
+
+
+def _columns(
+    events: Sequence[TraceEvent],
+) -> tuple[Sequence[TraceEvent], list[str], list[Any], list[str]]:
+    """Types and payloads of well-formed events; what is not well-formed is replaced and named."""
+    try:
+        types = list(map(itemgetter("type"), events))
+        payloads = list(map(itemgetter("payload"), events))
+        if set(map(type, types)) <= {str} and set(map(type, payloads)) <= {dict}:
+            return events, types, payloads, []
+    except (KeyError, TypeError):
+        pass
+    kept: list[TraceEvent] = []
+    faults: list[str] = []
+    for index, event in enumerate(events):
+        record = _mapping(event)
+        name, payload = record.get("type"), record.get("payload")
+        if not isinstance(name, str) or not isinstance(payload, Mapping):
+            faults.append(
+                f"event {index} needs a type and a payload, met a {kind_of(name)} and a"
+                f" {kind_of(payload)}"
+            )
+            name, payload = (name if isinstance(name, str) else ""), {}
+        kept.append({**record, "type": name, "payload": _plain(payload)})
+    return kept, [event["type"] for event in kept], [event["payload"] for event in kept], faults
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _order_faults(events: Sequence[TraceEvent], types: list[str]) -> list[str]:
+    faults: list[str] = []
+    for name in sorted(TERMINAL_TYPES):
+        if name in types:
+            at = types.index(name)
+            if at < len(types) - 1:
+                faults.append(f"event {at + 1} comes after the end ({name})")
+    return faults
+
+
+def _seqs(events: Sequence[TraceEvent]) -> list[Any]:
+    try:
+        return list(map(itemgetter("seq"), events))
+    except KeyError:
+        return [event.get("seq") for event in events]
+
+
+def _gaps(seqs: list[Any], declared: Sequence[tuple[int, int]]) -> tuple[list[int], list[str]]:
+    """Indexes before which events are missing, and faults of the numbering."""
+    if not declared and seqs == list(range(len(seqs))) and set(map(type, seqs)) <= {int}:
+        return [], []
+    gaps: set[int] = set()
+    faults: list[str] = []
+    before = -1
+    for index, seq in enumerate(seqs):
+        if not isinstance(seq, int) or isinstance(seq, bool):
+            faults.append(f"event {index} needs an integer seq, met {shown(seq, 40)}")
+            continue
+        if seq <= before:
+            faults.append(f"seq {seq} comes after seq {before}")
+            continue
+        low = min(before + 1, seq)
+        if seq > before + 1:
+            gaps.add(index)
+        for first, end in declared:
+            if first <= seq and end >= low - (index > 0):
+                gaps.add(index)
+        before = seq
+    for _, end in declared:
+        if end >= before:
+            gaps.add(len(seqs))
+    return sorted(gaps), faults
+
+
+def _seq(events: Sequence[TraceEvent], index: int) -> int | None:
+    if not 0 <= index < len(events):
+        return None
+    seq = events[index].get("seq")
+    return seq if isinstance(seq, int) else None
+
+
+def _seq_of(events: Sequence[TraceEvent], index: int | None) -> tuple[int, ...]:
+    seq = None if index is None else _seq(events, index)
+    return () if seq is None else (seq,)
+
+
+# -- words -------------------------------------------------------------------------------------
+
+
+def _stands(outcome: Outcome, monitor: Monitor) -> bool:
+    """Whether an outcome does not depend on the order and number of events."""
+    rule = monitor.contract.rule
+    if outcome is not Outcome.FAIL:
+        return False
+    return isinstance(rule, Every) or (isinstance(rule, Never) and not rule.is_scoped)
+
+
+def _doubts(monitor: Monitor, events: Sequence[TraceEvent]) -> tuple[tuple[Cause, ...], str]:
+    causes = [cause for _, _, cause in monitor.doubts] + sorted(monitor.more_doubts)
+    texts = []
+    for index, why, _ in monitor.doubts[:3]:
+        seq = None if index is None else _seq(events, index)
+        texts.append(why if seq is None else f"event {seq}: {why}")
+    more = len(monitor.doubts) - len(texts)
+    if more > 0:
+        texts.append(f"and {more} more")
+    assert causes, f"{monitor.contract.id}: undecided without a cause"
+    return Cause.ordered(causes), "; ".join(texts)
+
+
+def _noticed(monitor: Monitor, words: _Words, reason: str) -> tuple[str, Witness]:
+    notes = []
+    for event, clause in monitor.missed:
+        notes.append(f"event {event.get('seq')} was missed by type alone: {clause}")
+    if notes:
+        reason = f"{reason}; {notes[0]}"
+    if words.has_limits:
+        notes.append("a pass is no proof that nothing flowed: only this text was looked for")
+    return reason, Witness(notes=tuple(notes))
+
+
+class _Words:
+    """Sentences of one contract, made once."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        rule = monitor.contract.rule
+        self.kind = monitor.contract.primitive
+        self.roles = {info.name: describe_role(info.role) for info in monitor.roles}
+        names: set[str] = set()
+        self.any_type = False
+        for info in monitor.roles:
+            if info.types is None:
+                self.any_type = True
+            else:
+                names.update(info.types)
+        self.types = "any type" if self.any_type else ", ".join(sorted(names))
+        self.absence = {
+            "never": f"no {self.roles.get('never', '')}",
+            "every": f"no {self.roles.get('every.match', '')} that breaks the condition",
+            "at_most": f"no further {self.roles.get('at_most.of', '')}",
+        }.get(self.kind, "")
+        self.has_limits = isinstance(rule, Never) and any(
+            operation.name == "contains" and matcher.variables
+            for pattern in rule.match
+            for _, matcher in pattern.where
+            for operation in matcher.operations
+        )
+        self._passed = self._sentence()
+
+    def _sentence(self) -> tuple[str, str]:
+        roles = self.roles
+        if self.kind == "never":
+            scope = ""
+            for name in ("after", "until", "between[0]", "between[1]"):
+                if name in roles:
+                    scope += f" {name} ({roles[name]})"
+            return (
+                f"no {roles['never']}{scope}",
+                f"no {roles['never']}{scope}: its scope never opened, or its type cannot occur",
+            )
+        if self.kind == "eventually":
+            return f"{roles['eventually']} was seen", ""
+        if self.kind == "every":
+            word = roles["every.match"]
+            return f"every {word} satisfies the condition", f"no {word} was there to judge"
+        if self.kind == "precedes":
+            word = roles["second"]
+            return f"every {word} was preceded", f"no {word} was there to be preceded"
+        if self.kind == "leads_to":
+            word = roles["when"]
+            return f"every {word} was answered", f"no {word} was there to be answered"
+        word = roles["at_most.of"]
+        return f"no more {word} than allowed", f"no {word} was there to count"
+
+    def passed(self, vacuous: bool, count: int) -> str:
+        return f"{self._passed[vacuous] or self._passed[0]} ({count} events)"
+
+    def looked_at(self, last: int, events: Sequence[TraceEvent], trace: Trace) -> str:
+        if last < 0:
+            return f"{self.types} in an empty trace"
+        text = f"{self.types} in events {events[0].get('seq')} to {events[last].get('seq')}"
+        if trace.coverage_assumed:
+            return f"{text}, full coverage assumed"
+        return text
+
+    def absent(self, last: int, events: Sequence[TraceEvent]) -> str:
+        if last < 0:
+            return f"{self.absence} in an empty trace"
+        return f"{self.absence} in {events[0].get('seq')}..{events[last].get('seq')}"
