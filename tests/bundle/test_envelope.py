@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from securesystemslib.dsse import Envelope as OtherEnvelope
 from securesystemslib.exceptions import VerificationError
-from securesystemslib.signer import SSlibKey
+from securesystemslib.signer import SSlibKey  # type: ignore[attr-defined]
 
 from pytest_evarness.bundle.canonical import canonical_bytes
 from pytest_evarness.bundle.envelope import (

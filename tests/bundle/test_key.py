@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
-from securesystemslib.signer import SSlibKey
+from securesystemslib.signer import SSlibKey  # type: ignore[attr-defined]
 
 from pytest_evarness.bundle.key import (
     _L,
@@ -230,7 +230,7 @@ def with_y(y: int) -> Point | None:
 
 
 def test_the_small_orders_are_the_eight_points_and_no_other() -> None:
-    found = set()
+    found: set[int] = set()
     y = 2
     while len(found) < 5:
         # L times any point lies in the subgroup of order 8; enough points give all of it.
