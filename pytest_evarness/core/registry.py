@@ -22,7 +22,14 @@ if TYPE_CHECKING:
         Predicate,
     )
 
-__all__ = ["ENTRY_POINT_GROUP", "Registry", "Table", "load_registry", "nearest", "packaged_registry"]
+__all__ = [
+    "ENTRY_POINT_GROUP",
+    "Registry",
+    "Table",
+    "load_registry",
+    "nearest",
+    "packaged_registry",
+]
 
 ENTRY_POINT_GROUP = "evarness.plugins"
 
@@ -91,8 +98,8 @@ class Table(Generic[T]):
 
     def values(self) -> Iterator[T]:
         """The parts, sorted by name."""
-        for _, part in self.items():
-            yield part
+        for name in self.names():
+            yield self._parts[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._parts

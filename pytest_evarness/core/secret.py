@@ -131,7 +131,8 @@ def _escaped_character(char: str) -> str:
         forms.append(re.escape(char))
     if char == " ":
         forms.append(r"\+")
-    return f"(?:{'|'.join(reversed(forms))})"
+    # The longer ways come first: "%" begins its own "%25", and a backslash its own escape.
+    return f"(?:{'|'.join(forms)})"
 
 
 def _base64(value: str) -> str:
