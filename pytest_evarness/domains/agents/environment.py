@@ -6,7 +6,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, TypeAdapter, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    TypeAdapter,
+    field_validator,
+    model_validator,
+)
 
 from pytest_evarness.core.interfaces import EnvironmentKey
 from pytest_evarness.core.outcome import Severity
@@ -135,7 +142,14 @@ class _Respond(Strict):
         return self
 
 
-_Times = Annotated[int, Field(ge=1)] | Literal["any"]
+def _check_times(value: object) -> object:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    if not is_count and value != "any":
+        raise refuse("must be how often it is used", rule="1 or more, or any")
+    return value
+
+
+_Times = Annotated[int | Literal["any"], BeforeValidator(_check_times)]
 
 
 class _LlmRule(Strict):

@@ -65,10 +65,13 @@ class Flow:
                     waiting.append(other)
         return found
 
-    def path_to(self, node: str, found: Mapping[str, str | None]) -> list[str]:
-        """The path by which :meth:`reach` came to ``node``."""
+    def path_to(self, node: str, found: Mapping[str, str | None], limit: int) -> list[str]:
+        """The end of the path by which :meth:`reach` came to ``node``: ``limit`` nodes at most."""
         path = [node]
         while (previous := found[path[-1]]) is not None:
+            if len(path) == limit:
+                path.append("…")
+                break
             path.append(previous)
         return path[::-1]
 

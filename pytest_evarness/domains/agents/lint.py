@@ -39,8 +39,7 @@ def _ungated(graph: Graph, registry: Registry, overlays: JsonObject) -> list[Lin
     for node, tool in sorted(effects.items()):
         if node not in found:
             continue
-        path = flow.path_to(node, found)
-        shown = path if len(path) <= _STEPS_SHOWN else [*path[: _STEPS_SHOWN - 1], "…", path[-1]]
+        shown = flow.path_to(node, found, _STEPS_SHOWN)
         findings.append(
             LintFinding(
                 "error",

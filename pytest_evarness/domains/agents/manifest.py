@@ -13,6 +13,7 @@ from pydantic import Field, field_validator
 from pytest_evarness.core.interfaces import Locations, Overlay
 from pytest_evarness.domains.agents.environment import absent_faults, parse_tool_rules
 from pytest_evarness.domains.agents.schema import schema_problem
+from pytest_evarness.domains.agents.template import template_problem
 from pytest_evarness.domains.agents.text import plain
 from pytest_evarness.errors import Fault, InputError, InputErrors
 from pytest_evarness.source.document import Document, load_document
@@ -75,6 +76,14 @@ class _Manifest(Strict):
     @classmethod
     def _schema(cls, value: dict[str, Any]) -> dict[str, Any]:
         problem = schema_problem(value)
+        if problem is not None:
+            raise refuse(problem)
+        return value
+
+    @field_validator("intent")
+    @classmethod
+    def _can_be_filled(cls, value: str | None) -> str | None:
+        problem = template_problem(value)
         if problem is not None:
             raise refuse(problem)
         return value

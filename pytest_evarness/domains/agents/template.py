@@ -9,16 +9,33 @@ from typing import Any
 
 from pytest_evarness.domains.agents.text import text_of
 
-__all__ = ["TemplateError", "fill", "fill_text", "lookup", "mapping_of"]
+__all__ = ["TemplateError", "fill", "fill_text", "lookup", "mapping_of", "template_problem"]
 
 _PLACE = re.compile(r"\{(query|args\.[A-Za-z0-9_\-.\[\]]+)\}")
 _STEP = re.compile(r"([A-Za-z0-9_\-]+)|\[([0-9]+)\]")
+
+_PATH = re.compile(r"[A-Za-z0-9_\-]+(\[[0-9]+\])*(\.[A-Za-z0-9_\-]+(\[[0-9]+\])*)*")
 
 _ABSENT = object()
 
 
 class TemplateError(Exception):
     """A template asks for something that its input does not have."""
+
+
+def template_problem(template: Any) -> str | None:
+    """Why ``template`` can never be filled, or None."""
+    if isinstance(template, str):
+        for found in _PLACE.finditer(template):
+            path = found.group(1).removeprefix("args.")
+            if found.group(1) != "query" and not _PATH.fullmatch(path):
+                return f"no path (got {{args.{path}}}; names, '.' and [0])"
+        return None
+    if isinstance(template, Mapping):
+        leaves = [inner for key, inner in template.items() if key != "statement"]
+    else:
+        leaves = list(template) if isinstance(template, Sequence) else []
+    return next((problem for leaf in leaves if (problem := template_problem(leaf))), None)
 
 
 def mapping_of(value: object) -> Mapping[str, Any]:
@@ -41,15 +58,13 @@ def lookup(value: object, path: str) -> object:
     Raises:
         TemplateError: Nothing is there.
     """
+    if not _PATH.fullmatch(path):
+        raise TemplateError(f"no path (got '{path}'; names, '.' and [0])")
     found = value
-    for part in path.split("."):
-        steps = list(_STEP.finditer(part))
-        if not steps or "".join(step.group() for step in steps) != part:
-            raise TemplateError(f"no path (got '{path}'; names, '.' and [0])")
-        for step in steps:
-            found = _step(found, step)
-            if found is _ABSENT:
-                raise TemplateError(f"the input has no '{path}'")
+    for step in _STEP.finditer(path):
+        found = _step(found, step)
+        if found is _ABSENT:
+            raise TemplateError(f"the input has no '{path}'")
     return found
 
 

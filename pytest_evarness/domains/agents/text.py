@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.c1 import sha256_text
 from pytest_evarness.core.c1 import text as c1_text
-from pytest_evarness.core.vocabulary import approximate_tokens
 
 if TYPE_CHECKING:
     from pytest_evarness.core.json import Json
@@ -61,7 +60,7 @@ def cut_to_tokens(text: str, limit: int) -> str:
     """The longest beginning of ``text`` that counts as at most ``limit`` tokens; empty for 0."""
     if limit <= 0:
         return ""
-    return text if approximate_tokens(text) <= limit else text[: limit * _CHARACTERS_PER_TOKEN]
+    return text[: limit * _CHARACTERS_PER_TOKEN + _CHARACTERS_PER_TOKEN - 1]
 
 
 def digest_of_text(text: str) -> str:

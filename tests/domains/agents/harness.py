@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.case import CompiledCase
 from pytest_evarness.core.execution import Run, execute
@@ -14,8 +15,10 @@ from pytest_evarness.core.interfaces import LintFinding, Locations
 from pytest_evarness.core.registry import Registry, load_registry
 from pytest_evarness.core.vocabulary import check_event
 from pytest_evarness.domains.agents.domain import AgentsDomain
-from pytest_evarness.errors import Fault
 from pytest_evarness.source.document import load_document
+
+if TYPE_CHECKING:
+    from pytest_evarness.errors import Fault
 
 REPOSITORY = Path(__file__).parents[3]
 PUBLISHED = REPOSITORY.parent / "shared" / "data" / "evarness"
@@ -52,7 +55,7 @@ def chain(*nodes: tuple[str, dict[str, Any]], **params: Any) -> dict[str, Any]:
             {"id": name, "type": kind, "config": config}
             for name, (kind, config) in zip(ids, nodes, strict=True)
         ],
-        "edges": [{"from": left, "to": right} for left, right in zip(ids, ids[1:], strict=False)],
+        "edges": [{"from": left, "to": right} for left, right in pairwise(ids)],
         "params": params,
     }
 
@@ -94,7 +97,7 @@ def compiled(
     graph = graph_of(value)
     errors = [one.message for one in graph.found if one.level == "error"]
     assert errors == []
-    parsed, faults = parse_environment(environment or {})
+    parsed, faults = parse_environment({"user_input": "Hello", **(environment or {})})
     assert faults == [], [fault.text for fault in faults]
     in_force = {"tools": {**overlays()["tools"], **(tools or {})}}
     found = domain().check_case(graph, parsed, in_force)

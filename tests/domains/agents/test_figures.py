@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.domains.agents import harness as h
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.execution import Run
 
 PUBLISHED = pytest.param(
     h.PUBLISHED,
@@ -29,7 +32,7 @@ PREFIX = [
 ]
 
 
-def send(where: Path, **environment: Any) -> h.Run:
+def send(where: Path, **environment: Any) -> Run:
     graph, fixture = h.pattern("approval_gated_send", "send", where)
     return h.run(graph, {**fixture, **environment})
 

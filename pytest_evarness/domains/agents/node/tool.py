@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from pytest_evarness.domains.agents.gateway import Request, call_tool
 from pytest_evarness.domains.agents.manifest import canonical
 from pytest_evarness.domains.agents.node.declare import declare
 from pytest_evarness.domains.agents.state import state_of
-from pytest_evarness.domains.agents.template import fill, fill_text, mapping_of
+from pytest_evarness.domains.agents.template import fill, fill_text, mapping_of, template_problem
 from pytest_evarness.domains.agents.text import forwarded, joined
-from pytest_evarness.source.model import Strict
+from pytest_evarness.source.model import Strict, refuse
 
 if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Context
@@ -59,6 +59,14 @@ class _Tool(Strict):
     max_results: Any = _inert()
     search_options: Any = _inert()
     api_key: Any = _inert()
+
+    @field_validator("args", "intent")
+    @classmethod
+    def _can_be_filled(cls, value: Any) -> Any:
+        problem = template_problem(value)
+        if problem is not None:
+            raise refuse(problem)
+        return value
 
 
 def arguments_of(config: _Tool, values: list[Any]) -> dict[str, Any]:

@@ -1,0 +1,189 @@
+"""A gate asks, and what it is told is about exactly one act."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_evarness.domains.agents.flow import covered_calls
+from pytest_evarness.domains.agents.text import digest_of_value
+from tests.domains.agents import harness as h
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.execution import Run
+
+SEND = ("tool", {"tool": "email.send", "approve_side_effects": True})
+SENT = {"email.send": [{"result": "sent", "times": "any"}]}
+
+
+def gate(config: dict[str, Any] | None = None, **environment: Any) -> Run:
+    graph = h.chain(("input", {}), ("approval_gate", config or {}), SEND, ("output", {}))
+    return h.run(graph, {"tools": SENT, **environment})
+
+
+def test_a_request_shows_what_is_asked_and_what_for() -> None:
+    run = gate({"prompt": "Send it?"}, user_input="Dear Dana")
+    assert h.payload(run, "approval_requested") == {
+        "prompt": "Send it?",
+        "preview": "Dear Dana",
+        "classification": "public",
+        "artifact_digest": digest_of_value({"query": "Dear Dana"}),
+        "tool": "email.send",
+        "args": {"query": "Dear Dana"},
+    }
+    assert h.payload(run, "run_paused")["prompt"] == "Send it?"
+    assert h.payload(gate(), "approval_requested")["prompt"] == "Approve this step?"
+
+
+def test_a_grant_names_the_approver_where_there_is_one() -> None:
+    assert h.payload(gate(approvals={"n2": "approve"}), "approval_granted")["approver"] == ""
+    decision = {"decision": "approve", "approver": "alice"}
+    assert h.payload(gate(approvals={"n2": decision}), "approval_granted")["approver"] == "alice"
+
+
+def test_a_rejection_blocks_and_says_who_rejected() -> None:
+    run = gate(approvals={"n2": {"decision": "reject", "approver": "bob"}})
+    assert run.status == "blocked"
+    found = h.payload(run, "approval_rejected")
+    assert found == {"prompt": "Approve this step?", "decision": "reject", "approver": "bob"}
+    assert "approver" not in h.payload(gate(approvals={"n2": "reject"}), "approval_rejected")
+
+
+@pytest.mark.parametrize("when", ["classified", "personal_or_secret"])
+def test_a_gate_whose_condition_is_not_met_does_not_ask(when: str) -> None:
+    run = gate({"require_when": when})
+    assert run.status == "completed"
+    assert h.payload(run, "approval_skipped") == {"require_when": when, "classification": "public"}
+    # It is therefore no gate to lint either.
+    graph = h.chain(("input", {}), ("approval_gate", {"require_when": when}), SEND, ("output", {}))
+    assert ("error", "ungated_side_effect", "n3") in h.codes(graph)
+    assert ("warning", "gate_never_asks", "n2") in h.codes(graph)
+
+
+@pytest.mark.parametrize(
+    "decision",
+    ["approved", "Approve", "yes", True, 1, None, [], {"decision": "approved"}, {"approver": "x"}],
+)
+def test_any_other_word_is_refused_when_the_case_is_read(decision: Any) -> None:
+    _, faults = h.parse_environment({"approvals": {"n2": decision}})
+    assert len(faults) == 1
+    assert faults[0].path[:2] == ("approvals", "n2")
+
+
+def test_a_slip_is_named_with_the_word_that_was_meant() -> None:
+    _, faults = h.parse_environment({"approvals": {"n2": "approved", "n3": "Rejected"}})
+    assert [fault.fix for fault in faults] == ["write 'approve'", "write 'reject'"]
+
+
+@pytest.mark.parametrize("key", ["expires_ms", "revoke_before"])
+def test_what_a_rejection_cannot_have_is_refused(key: str) -> None:
+    value: Any = 5 if key == "expires_ms" else "n3"
+    _, faults = h.parse_environment({"approvals": {"n2": {"decision": "reject", key: value}}})
+    assert next(fault.text for fault in faults).startswith(f"'{key}' needs the decision 'approve'")
+
+
+GRAPH = h.chain(
+    ("input", {}),
+    ("approval_gate", {}),
+    ("python", {"callable": "m:f"}),
+    SEND,
+    ("output", {}),
+)
+
+
+@pytest.mark.parametrize(
+    ("approvals", "fault"),
+    [
+        (
+            {"n4": "approve"},
+            "approvals.n4: a decision is for an approval gate (got 'n4'; gates: n2)",
+        ),
+        (
+            {"n9": "reject"},
+            "approvals.n9: a decision is for an approval gate (got 'n9'; gates: n2)",
+        ),
+        (
+            {"n2": {"decision": "approve", "revoke_before": "n8"}},
+            "approvals.n2.revoke_before: unknown node (got 'n8')",
+        ),
+        (
+            {"n2": {"decision": "approve", "revoke_before": "n2"}},
+            (
+                "approvals.n2.revoke_before: the node works before the gate asks, so nothing would be "
+                "revoked (got 'n2')"
+            ),
+        ),
+        (
+            {"n2": {"decision": "approve", "revoke_before": "n3"}},
+            (
+                "approvals.n2.revoke_before: nothing can be revoked before a node that runs other "
+                "people's code (got 'n3')"
+            ),
+        ),
+    ],
+)
+def test_a_decision_that_could_have_no_effect_is_refused(
+    approvals: dict[str, Any], fault: str
+) -> None:
+    assert h.case_faults(GRAPH, {"approvals": approvals}) == [fault]
+    assert h.case_faults(GRAPH, {"approvals": {"n2": "approve"}}) == []
+
+
+def test_a_gate_that_covers_no_single_call_approves_its_input() -> None:
+    nothing = h.chain(("input", {}), ("approval_gate", {}), ("output", {}))
+    run = h.run(nothing, {"approvals": {"n2": "approve"}})
+    found = h.payload(run, "approval_granted")
+    assert found["artifact_digest"] == digest_of_value({"value": "Hello"})
+    assert "args" not in found
+    assert ("warning", "approval_covers_nothing", "n2") in h.codes(nothing)
+    several = h.chain(("input", {}), ("approval_gate", {}), SEND, SEND, ("output", {}))
+    run = h.run(several, {"approvals": {"n2": "approve"}, "tools": SENT})
+    assert h.payload(run, "approval_granted")["artifact_digest"] == digest_of_value(
+        {"value": "Hello"}
+    )
+    assert ("warning", "approval_covers_several", "n2") in h.codes(several)
+
+
+def covered(*nodes: tuple[str, dict[str, Any]]) -> dict[str, tuple[str, ...]]:
+    return covered_calls(h.graph_of(h.chain(*nodes)), h.overlays())
+
+
+GATE: tuple[str, dict[str, Any]] = ("approval_gate", {})
+
+
+def test_which_call_a_gate_covers() -> None:
+    read = ("tool", {"tool": "email.search"})
+    assert covered(("input", {}), GATE, read, SEND) == {"n2": ("n4",)}
+    # Two persons approve one call; each call behind its own gate is that gate's.
+    assert covered(("input", {}), GATE, GATE, SEND) == {"n2": ("n4",), "n3": ("n4",)}
+    assert covered(("input", {}), GATE, SEND, GATE, SEND) == {"n2": ("n3",), "n4": ("n5",)}
+    assert covered(("input", {}), GATE, SEND, SEND) == {"n2": ("n3", "n4")}
+    assert covered(("input", {}), GATE, read) == {"n2": ()}
+
+
+def test_a_template_that_cannot_be_filled_yet_approves_the_input() -> None:
+    tool = ("tool", {**SEND[1], "args": {"body": "{args.body}"}})
+    graph = h.chain(("input", {}), GATE, tool, ("output", {}))
+    found = h.payload(h.run(graph, {"tools": SENT}), "approval_requested")
+    assert found["artifact_digest"] == digest_of_value({"value": "Hello"})
+
+
+def test_a_revocation_that_came_too_early_is_listed() -> None:
+    graph = {
+        "id": "g",
+        "nodes": [
+            {"id": "a", "type": "output_parser"},
+            {"id": "b", "type": "approval_gate"},
+            {"id": "c", "type": "input"},
+        ],
+        "edges": [{"from": "c", "to": "b"}, {"from": "c", "to": "a"}],
+    }
+    decision = {"decision": "approve", "revoke_before": "a"}
+    run = h.run(graph, {"approvals": {"b": decision}})
+    assert run.leftovers == ["approvals.b.revoke_before: nothing was approved yet when a ran"]
+
+
+@pytest.mark.parametrize("config", [{"uses": 0}, {"expires_ms": -1}, {"require_when": "never"}])
+def test_a_configuration_that_is_none_is_refused(config: dict[str, Any]) -> None:
+    assert h.codes(h.chain(("approval_gate", config)))[0][0] == "error"

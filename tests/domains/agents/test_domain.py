@@ -1,0 +1,165 @@
+"""The domain reaches the kernel through its registry only, and says what it offers there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import jsonschema
+import pytest
+
+from pytest_evarness.core.interfaces import Domain
+from pytest_evarness.core.registry import Registry
+from pytest_evarness.domains.agents import register
+from tests.domains.agents import harness as h
+
+TYPES = [
+    "approval_gate",
+    "audit_log_sink",
+    "context_assembler",
+    "conversation_buffer",
+    "input",
+    "intent_router",
+    "interceptor",
+    "llm",
+    "output",
+    "output_parser",
+    "prompt_template",
+    "python",
+    "retriever",
+    "tool",
+]
+
+
+def test_the_node_types_of_this_version() -> None:
+    assert h.registry().node_types.names() == TYPES
+
+
+def test_importing_the_domain_does_nothing() -> None:
+    code = (
+        "import sys, pytest_evarness.domains.agents\n"
+        "heavy = ('pydantic', 'jsonschema', 'regex', 'yaml')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_registering_twice_is_a_bug() -> None:
+    registry = Registry()
+    register(registry)
+    with pytest.raises(ValueError, match=r"^event type: the name is taken"):
+        register(registry)
+
+
+def test_it_is_a_domain() -> None:
+    assert isinstance(h.domain(), Domain)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_every_configuration_has_a_schema_that_takes_the_empty_one_or_says_why(name: str) -> None:
+    node_type = h.registry().node_types.resolve(name)
+    jsonschema.Draft202012Validator.check_schema(dict(node_type.config_schema))
+    validator = jsonschema.Draft202012Validator(dict(node_type.config_schema))
+    _, faults = node_type.parse_config({})
+    assert (not faults) is validator.is_valid({})
+    assert not validator.is_valid({"no_such_key": 1})
+    _, faults = node_type.parse_config({"no_such_key": 1})
+    assert "no_such_key" in [str(fault.path[-1]) for fault in faults if fault.path]
+    assert node_type.doc
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_every_type_that_a_node_emits_is_in_the_vocabulary(name: str) -> None:
+    for kind in h.registry().node_types.resolve(name).emits:
+        assert kind in h.registry().event_types
+
+
+def test_every_payload_schema_is_one_and_names_its_fields() -> None:
+    for name, entry in h.registry().event_types.items():
+        jsonschema.Draft202012Validator.check_schema(dict(entry.schema))
+        assert "properties" in entry.schema, name
+        assert entry.doc, name
+
+
+def test_a_payload_that_is_none_does_not_satisfy_its_schema() -> None:
+    from pytest_evarness.core.vocabulary import check_event
+
+    event = {"seq": 0, "type": "llm_error", "node_id": "n1", "payload": {"eror": "x"}}
+    assert len(check_event(h.registry(), event)) == 2
+    event["payload"] = {"error": "x"}
+    assert check_event(h.registry(), event) == []
+
+
+def test_every_environment_key_has_a_schema() -> None:
+    for key in h.domain().environment_keys():
+        jsonschema.Draft202012Validator.check_schema(dict(key.schema))
+        assert key.doc
+
+
+GRAPH = h.chain(
+    ("input", {}),
+    ("approval_gate", {}),
+    ("tool", {"tool": "send_email", "approve_side_effects": True}),
+    ("tool", {"tool": "my.own"}),
+    ("output", {}),
+)
+
+
+def test_the_identities_are_what_graph_manifests_and_rules_declare() -> None:
+    rules: dict[str, Any] = {
+        "llm": [{"raise": "x", "match": {"provider": "sim:b"}}],
+        "provider": "sim:a",
+    }
+    found = h.domain().identities(h.graph_of(GRAPH), rules, h.overlays())
+    assert found["tool"] == found["capability"] == {*h.overlays()["tools"], "my.own"}
+    assert "send_email" not in found["tool"]
+    assert found["node_id"] == {"n1", "n2", "n3", "n4", "n5"}
+    assert found["provider"] == {"sim:a", "sim:b", "sim:helpful-v1"}
+    assert found["classification"] == {"public", "internal", "personal", "secret"}
+
+
+def test_what_enforces_in_a_graph() -> None:
+    full = h.domain().enforcements(h.graph_of(GRAPH), {})
+    assert full == {"approval_gate", "manifest", "tool_offer"}
+    bare = h.domain().enforcements(h.graph_of(h.chain(("input", {}))), {})
+    assert bare == frozenset()
+    asleep = h.chain(("approval_gate", {"require_when": "classified"}))
+    assert h.domain().enforcements(h.graph_of(asleep), {}) == frozenset()
+
+
+def test_what_a_run_could_and_did_exercise() -> None:
+    graph = h.graph_of(GRAPH)
+    could = h.domain().coverage(graph, {})
+    assert could == {
+        "approval branches": ["n2:pending", "n2:approve", "n2:reject"],
+        "tools": ["n3", "n4"],
+    }
+    sent = {"email.send": [{"result": "sent"}]}
+    run = h.run(GRAPH, {"approvals": {"n2": "approve"}, "tools": sent})
+    did = h.domain().exercised(graph, [event.as_record() for event in run.events])
+    assert did == {"approval branches": frozenset({"n2:approve"}), "tools": frozenset({"n3"})}
+
+
+def test_equal_delays_of_parallel_branches_have_one_order() -> None:
+    nodes = [
+        {"id": "a", "type": "tool", "config": {"tool": "web.search"}},
+        {"id": "b", "type": "tool", "config": {"tool": "web.fetch"}},
+        {"id": "s", "type": "input"},
+        {"id": "t", "type": "output"},
+    ]
+    edges = [
+        {"from": left, "to": right}
+        for left, right in (("s", "a"), ("s", "b"), ("a", "t"), ("b", "t"))
+    ]
+    environment = {
+        "tools": {"web.search": [{"result": "1"}], "web.fetch": [{"result": "2"}]},
+        "faults": {"web.search": {"delay_ms": 80}, "web.fetch": {"delay_ms": 80}},
+    }
+    written = {"id": "g", "nodes": nodes, "edges": edges}
+    digests = {h.run(written, environment).trace_digest for _ in range(50)}
+    assert len(digests) == 1
+    turned = {"id": "g", "nodes": nodes[::-1], "edges": edges[::-1]}
+    assert {h.run(turned, environment).trace_digest} == digests
+    assert h.run(written, environment).output == "1\n2"

@@ -1,0 +1,183 @@
+"""A fixture says what it means or is refused, with the place and what would have been right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_evarness.domains.agents.environment import provider_fault
+from tests.domains.agents import harness as h
+
+GRAPH = h.chain(("input", {}), ("tool", {"tool": "my.tool"}), ("llm", {}), ("output", {}))
+
+
+@pytest.mark.parametrize(
+    ("environment", "fault"),
+    [
+        ({"llm": {}}, "llm: must be a list (got {}; of rules)"),
+        ({"llm": [{}]}, "llm.0: must hold exactly one answer (got {}; respond or raise)"),
+        (
+            {"llm": [{"respond": {"text": "a", "error": "b"}}]},
+            (
+                'llm.0.respond: must hold exactly one answer (got {"text": "a", "error": "b"}; '
+                "text, tool_call or error)"
+            ),
+        ),
+        ({"llm": [{"respond": {"text": 1}}]}, "llm.0.respond.text: must be text (got 1)"),
+        (
+            {"llm": [{"raise": "x", "match": {"contans": "y"}}]},
+            (
+                "llm.0.match.contans: unknown key (got 'contans'; known: contains, pattern, equals, "
+                "query_contains, turn, provider, params)"
+            ),
+        ),
+        (
+            {"llm": [{"raise": "x", "match": {"pattern": "("}}]},
+            'llm.0.match.pattern: is no regular expression (got "("; missing ) at position 1)',
+        ),
+        (
+            {"llm": [{"raise": "x", "match": {"turn": 0}}]},
+            "llm.0.match.turn: is too small (got 0; 1 or more)",
+        ),
+        (
+            {"llm": [{"raise": "x", "times": 0}]},
+            "llm.0.times: must be how often it is used (got 0; 1 or more, or any)",
+        ),
+        ({"llm": [{"result": "x"}]}, None),
+        ({"tools": []}, "tools: must be a mapping (got []; of tool ids to lists of rules)"),
+        ({"tools": {"my.tool": {}}}, "tools.my.tool: must be a list (got {}; of rules)"),
+        (
+            {"tools": {"my.tool": [{"respond": {"text": "x"}}]}},
+            None,
+        ),
+        (
+            {"tools": {"my.tool": [{"result": 1, "effects": []}]}},
+            (
+                "tools.my.tool.0.effects: 'effects' is not in this version "
+                "(a scripted answer changes no world yet)"
+            ),
+        ),
+        ({"memory": [{"role": "robot", "text": "x"}]}, None),
+        ({"memory": {}}, "memory: must be a list (got {}; of {role, text})"),
+        ({"default_response": "x"}, 'default_response: must be a mapping (got "x")'),
+        ({"faults": []}, "faults: must be a mapping (got [])"),
+        (
+            {"faults": {"tool_error_rate": 2}},
+            "faults.tool_error_rate: is too large (got 2; 1.0 or less)",
+        ),
+        (
+            {"faults": {"blocklist": [" "]}},
+            'faults.blocklist.0: must be a text that is not blank (got " ")',
+        ),
+        (
+            {"faults": {"judge_timeout": "always"}},
+            (
+                "faults.judge_timeout: 'judge_timeout' is not in this version "
+                "(there are no judges to time out)"
+            ),
+        ),
+        (
+            {"faults": {"llm": {"errors": "always"}}},
+            "faults.llm.errors: unknown key (got 'errors'; known: error, timeout, truncate)",
+        ),
+        (
+            {"faults": {"llm": {"error": "never"}}},
+            (
+                'faults.llm.error: says when in another form (got "never"; '
+                "always, {first: n} or {rate: x})"
+            ),
+        ),
+        (
+            {"faults": {"llm": {"error": {"first": 0}}}},
+            "faults.llm.error.first: is too small (got 0; 1 or more)",
+        ),
+        (
+            {"faults": {"llm": {"error": {"rate": 1.5}}}},
+            "faults.llm.error.rate: is too large (got 1.5; 1.0 or less)",
+        ),
+        (
+            {"faults": {"my.tool": {"delay_ms": True}}},
+            (
+                "faults.my.tool.delay_ms: must be simulated milliseconds (got true; "
+                "an integer, 0 or more)"
+            ),
+        ),
+        ({"faults": {"llm": {"delay_ms": 1}}}, None),
+    ],
+)
+def test_what_is_refused_when_it_is_read(environment: dict[str, Any], fault: str | None) -> None:
+    _, faults = h.parse_environment(environment)
+    said = [f"{'.'.join(str(part) for part in one.path)}: {one.text}" for one in faults]
+    assert len(said) == 1
+    if fault is not None:
+        assert said == [fault]
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["react", "judge", "default_judge_scores", "episodic", "facts", "instructions", "tiers"],
+)
+def test_a_key_that_comes_later_says_so(key: str) -> None:
+    _, (fault,) = h.parse_environment({key: {}})
+    assert fault.text.startswith(f"'{key}' is not in this version (")
+
+
+@pytest.mark.parametrize(
+    ("environment", "fault"),
+    [
+        ({"tools": {"my.tol": []}}, "tools.my.tol: unknown tool (got 'my.tol'; known: "),
+        ({"faults": {"emal.send": {}}}, "faults.emal.send: unknown tool (got 'emal.send'; known: "),
+        (
+            {"tools": {"email.send": [], "send_email": []}},
+            "tools.send_email: the tool is named twice, also as 'email.send' (got 'send_email')",
+        ),
+    ],
+)
+def test_a_tool_that_nobody_declares_is_refused(environment: dict[str, Any], fault: str) -> None:
+    (said,) = h.case_faults(GRAPH, environment)
+    assert said.startswith(fault)
+    # The twin: a tool of the graph, of a manifest, and a global fault.
+    fine = {"tools": {"my.tool": [], "email.send": []}, "faults": {"llm": {}, "my.tool": {}}}
+    assert h.case_faults(GRAPH, fine) == []
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    _, faults = h.parse_environment({"llm": [{"raise": 1}, {"rase": "x"}], "memory": [{"role": 1}]})
+    assert len(faults) >= 4
+
+
+@pytest.mark.parametrize("name", ["paragon-md", "gpt-5", "openai:x", "sim:", "SIM:x", "", 7])
+def test_another_provider_is_named_and_refused(name: Any) -> None:
+    fault = provider_fault(name)
+    assert fault is not None
+    assert fault.text == (f"the provider '{name}' cannot be called: runs are simulated (sim:NAME)")
+    assert fault.fix is not None
+    assert fault.fix.startswith("write 'sim:")
+    assert provider_fault("sim:helpful-v1") is None
+
+
+def test_a_rule_for_another_product_is_refused() -> None:
+    _, (fault,) = h.parse_environment({"llm": [{"raise": "x", "match": {"provider": "gpt-5"}}]})
+    assert fault.fix == "write 'sim:gpt-5' and script its answers under 'environment.llm'"
+
+
+def test_a_provider_is_scripted_by_its_name() -> None:
+    rules = [
+        {"match": {"provider": f"sim:{name}"}, "respond": {"text": name}} for name in ("a", "b")
+    ]
+    graph = h.chain(("input", {}), ("llm", {}), ("output", {}))
+    run = h.run(graph, {"llm": rules, "provider": "sim:b"}, provider="sim:b")
+    assert run.output == "b"
+    assert h.payload(run, "llm_request")["provider"] == "sim:b"
+
+
+def test_numbers_lose_their_spelling_and_nothing_else() -> None:
+    from pytest_evarness.source.document import parse_yaml
+
+    written = parse_yaml("llm:\n- {raise: x, match: {params: {t: 0.10}}}\n").value
+    parsed, faults = h.parse_environment(written)
+    assert faults == []
+    value = parsed["llm"][0]["match"]["params"]["t"]
+    assert type(value) is float
+    assert value == 0.1

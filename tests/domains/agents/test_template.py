@@ -1,0 +1,80 @@
+"""Templates are two placeholders; every other brace is what it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_evarness.domains.agents.template import (
+    TemplateError,
+    fill,
+    fill_text,
+    mapping_of,
+    template_problem,
+)
+
+ARGS = {"to": "a@b.org", "amount": 10, "items": [{"id": "x-1"}], "flag": True}
+
+
+@pytest.mark.parametrize(
+    ("template", "filled"),
+    [
+        ("{query}", "Q"),
+        ("re: {query}!", "re: Q!"),
+        ("{args.to}", "a@b.org"),
+        ("{args.amount}", 10),
+        ("amount {args.amount}", "amount 10"),
+        ("{args.items[0].id}", "x-1"),
+        ("{args.items}", [{"id": "x-1"}]),
+        ("{args.flag} {args.items[0]}", 'true {"id":"x-1"}'),
+        ("{other} {} {{query}} {args}", "{other} {} {Q} {args}"),
+        ("{ query }", "{ query }"),
+        (7, 7),
+        (None, None),
+        ({"a": ["{query}", {"b": "{args.to}"}]}, {"a": ["Q", {"b": "a@b.org"}]}),
+        (
+            {"statement": "{query}", "params": ["{query}"]},
+            {"statement": "{query}", "params": ["Q"]},
+        ),
+        ({"{query}": 1}, {"{query}": 1}),
+    ],
+)
+def test_how_a_template_is_filled(template: Any, filled: Any) -> None:
+    assert fill(template, query="Q", args=ARGS) == filled
+
+
+def test_what_is_filled_in_is_not_filled_again() -> None:
+    assert fill_text("{query}", query="{args.to}", args=ARGS) == "{args.to}"
+
+
+@pytest.mark.parametrize(
+    "path", ["nobody", "to.x", "items[1]", "items[0].x", "items.id", "amount[0]"]
+)
+def test_a_path_that_names_nothing_is_an_error(path: str) -> None:
+    with pytest.raises(TemplateError, match=r"^the input has no '"):
+        fill("{args." + path + "}", query="", args=ARGS)
+
+
+@pytest.mark.parametrize("path", ["a..b", "[", "a]", "."])
+def test_what_is_no_path_is_an_error(path: str) -> None:
+    with pytest.raises(TemplateError, match=r"^no path \(got '"):
+        fill_text("{args." + path + "}", query="", args=ARGS)
+    assert template_problem({"a": ["{args." + path + "}"]}) is not None
+    assert template_problem({"statement": "{args." + path + "}"}) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "mapping"),
+    [
+        ({"a": 1}, {"a": 1}),
+        (' {"a": 1}', {"a": 1}),
+        ("{broken", {}),
+        ("[1]", {}),
+        ("text", {}),
+        ([1], {}),
+        (None, {}),
+    ],
+)
+def test_what_a_path_looks_into(value: Any, mapping: dict[str, Any]) -> None:
+    assert mapping_of(value) == mapping
