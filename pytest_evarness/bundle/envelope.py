@@ -57,12 +57,16 @@ def envelope_bytes(payload: bytes, key: SigningKey | None) -> bytes:
     if key is not None:
         signature = key.sign(signed_bytes(PAYLOAD_TYPE, payload))
         signatures.append({"keyid": key.keyid, "sig": base64.b64encode(signature).decode("ascii")})
-    envelope = {
-        "payloadType": PAYLOAD_TYPE,
-        "payload": base64.b64encode(payload).decode("ascii"),
-        "signatures": signatures,
-    }
-    return canonical_bytes(envelope) + b"\n"
+    return _file(base64.b64encode(payload), signatures)
+
+
+def _file(payload: bytes, signatures: list[dict[str, str]]) -> bytes:
+    # The canonical form, put together: base64 has nothing to escape and may be very long.
+    return b'{"payload":"%b","payloadType":%b,"signatures":%b}\n' % (
+        payload,
+        canonical_bytes(PAYLOAD_TYPE),
+        canonical_bytes(signatures),
+    )
 
 
 def parse_envelope(record: Any, data: bytes) -> Envelope:
@@ -97,7 +101,7 @@ def parse_envelope(record: Any, data: bytes) -> Envelope:
             raise UnverifiedError("signatures[0].keyid: must be text")
         signature = decode_base64(entry["sig"], "signatures[0].sig")
     try:
-        own = canonical_bytes(record) + b"\n"
+        own = _file(record["payload"].encode("ascii"), signatures)
     except (TypeError, ValueError) as error:
         raise UnverifiedError(f"the envelope has no canonical form: {error}") from error
     if own != data:

@@ -273,7 +273,7 @@ def run_again(
         How many cases gave the same digests, and why the others could not be run.
 
     Raises:
-        UsageError: A graph holds code of its own and ``allow_code`` is false.
+        UsageError: A graph names code to run and ``allow_code`` is false.
         UnverifiedError: A case gave another digest, or a text is no compiled case.
     """
     from pytest_evarness.core.case import CompiledCase
@@ -289,8 +289,8 @@ def run_again(
         if code and not allow_code:
             # Asked before anything runs, for all cases: no half of a bundle is executed.
             raise UsageError(
-                f"{nodeid}: node '{code[0]}' runs code that the bundle encloses",
-                fix="read it, then add --allow-code",
+                f"{nodeid}: node '{code[0]}' runs code that the bundle names",
+                fix="read that code, then add --allow-code",
             )
         try:
             again = CompiledCase.from_texts(inputs["compiled"], graph_text, overlays_text, registry)

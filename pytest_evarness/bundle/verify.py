@@ -56,7 +56,7 @@ class Options:
         commit: The commit that must be named.
         challenge: What must have been sealed.
         rerun: Execute the enclosed cases here as well.
-        allow_code: Let a rerun execute code that the bundle encloses.
+        allow_code: Let a rerun execute code that the bundle names.
     """
 
     keys: tuple[PublicKey, ...] = ()

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-code",
         action="store_true",
-        help="with --rerun: also execute code that the bundle encloses",
+        help="with --rerun: also execute code that the bundle names",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
