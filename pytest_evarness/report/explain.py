@@ -1,0 +1,544 @@
+"""A bundle in words: the verdict first, then what shows it, then what to do.
+
+No number stands before the hard verdict. Every text is made fit for a terminal here.
+
+Source: docs/reports.md, "What a reader sees first".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from pytest_evarness.core.finding import fraction_text
+from pytest_evarness.core.json import shown
+from pytest_evarness.core.outcome import Cause, Outcome
+from pytest_evarness.core.registry import nearest
+from pytest_evarness.errors import InputError
+from pytest_evarness.report.judged import JudgedCase, JudgedItem, judged_cases
+from pytest_evarness.report.text import bounded, clean, one_line
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.finding import Finding
+    from pytest_evarness.core.trace import TraceEvent
+
+__all__ = ["SECTIONS", "explain", "find_target"]
+
+SECTIONS = (
+    "verdict",
+    "impact",
+    "evidence",
+    "causal path",
+    "containment",
+    "repair",
+    "what the run did well despite being invalid",
+)
+"""Of an invalid case, in this order."""
+
+MAX_EVENTS = 20
+MAX_LISTED = 50
+_TEXT = 4000
+_WHOLE = "the whole text is in the proof bundle"
+
+_LIFECYCLE = frozenset({"node_started", "node_finished"})
+_MUTATIONS = ("write", "destructive")
+_STOPS = frozenset(
+    {
+        "approval_rejected",
+        "approval_revoked",
+        "budget_breached",
+        "engine_error",
+        "policy_violation",
+        "run_failed",
+        "run_paused",
+    }
+)
+
+_DIGEST = re.compile(r"(sha256:[0-9a-f]{12})[0-9a-f]{52}")
+
+_MEANING = {
+    Cause.MISSING_EVIDENCE: "something that was needed to decide was not recorded or not scripted",
+    Cause.MALFORMED_EVIDENCE: "what was recorded cannot be taken at its word",
+    Cause.STALE_EVIDENCE: "what was recorded is older than what it is to prove",
+    Cause.CONTRADICTORY_EVIDENCE: "two records of one thing disagree",
+    Cause.UNFINISHED_RUN: "the run did not come to an end, so what follows could still decide it",
+    Cause.EVALUATOR_ERROR: "the judging itself broke: nothing is said about the harness",
+}
+
+
+def explain(statement: Mapping[str, Any], target: str | None = None) -> str:
+    """Explain a bundle, one of its cases, or one finding.
+
+    Args:
+        statement: What a bundle encloses, its shape and consistency checked.
+        target: Node id or id of a case, or either with ``::INVARIANT``; None for all.
+
+    Raises:
+        InputError: Nothing, or more than one thing, is called that.
+    """
+    cases = judged_cases(statement)
+    if target is None:
+        lines = _all(statement["predicate"], cases)
+    else:
+        case, judged = find_target(cases, target)
+        lines = _case(case) if judged is None else _one(case, judged)
+    return "\n".join(lines) + "\n"
+
+
+def find_target(cases: Sequence[JudgedCase], target: str) -> tuple[JudgedCase, JudgedItem | None]:
+    """The case, or the item of a case, that ``target`` names.
+
+    Raises:
+        InputError: Nothing, or more than one thing, is called that.
+    """
+    found: list[tuple[JudgedCase, JudgedItem | None]] = []
+    names: dict[str, None] = {}
+    for case in cases:
+        short = str(case.planned["case"])
+        names[case.nodeid] = names[short] = None
+        if target in (case.nodeid, short):
+            found.append((case, None))
+        for judged in case.items:
+            names[judged.nodeid] = names[f"{short}::{judged.item.id}"] = None
+            if target in (judged.nodeid, f"{short}::{judged.item.id}"):
+                found.append((case, judged))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        known = ", ".join(
+            case.nodeid if judged is None else judged.nodeid for case, judged in found[:MAX_LISTED]
+        )
+        raise InputError(f"several are called that (got {shown(target)}; {clean(known)})")
+    near = nearest(target, names)
+    known = ", ".join(case.nodeid for case in cases[:MAX_LISTED]) or "none"
+    raise InputError(
+        f"no case or finding is called that (got {shown(target)}; cases: {clean(known)})",
+        fix=f"write '{clean(near)}'" if near else None,
+    )
+
+
+# -- the whole session -------------------------------------------------------------------------
+
+
+def _all(predicate: Mapping[str, Any], cases: Sequence[JudgedCase]) -> Iterator[str]:
+    verdict = predicate["verdict"]
+    word = {True: "Holds", False: "Does not hold", None: "Undecided"}[verdict["holds"]]
+    yield f"{word}: {one_line(verdict['note'])}"
+    yield (
+        f"{verdict['valid']} valid, {verdict['invalid']} invalid, {verdict['indeterminate']}"
+        f" indeterminate, {verdict['pending']} pending of {len(cases)} planned cases"
+    )
+    for broken in predicate["seal"]["broken"]:
+        yield ""
+        yield f"{one_line(broken['file'])}: did not load"
+        yield from _indented(broken["text"])
+    for case in sorted(cases, key=_urgency):
+        yield ""
+        yield from _case(case)
+    yield ""
+    yield "not proven:"
+    for sentence in predicate["not_proven"][:MAX_LISTED]:
+        yield f"  {one_line(sentence, 600)}"
+    left = len(predicate["not_proven"]) - MAX_LISTED
+    if left > 0:
+        yield f"  and {left} more (--json has them all)"
+
+
+def _urgency(case: JudgedCase) -> int:
+    if case.verdict == "valid":
+        return 4 if all(one.shows != "failed" for one in case.items) else 3
+    return {"invalid": 0, "indeterminate": 1}.get(str(case.verdict), 2)
+
+
+# -- a case ------------------------------------------------------------------------------------
+
+
+def _case(case: JudgedCase) -> Iterator[str]:
+    yield _heading(case.nodeid)
+    if case.record is None:
+        yield "Not run: it was planned and did not run to a judgement"
+        return
+    if case.verdict == "invalid":
+        yield from _invalid(case, _primary(case))
+    elif case.verdict == "indeterminate":
+        yield from _indeterminate(case, _undecided(case))
+    else:
+        yield from _valid(case)
+
+
+def _heading(nodeid: str) -> str:
+    return f"--- {one_line(nodeid, 400)}"
+
+
+def _primary(case: JudgedCase) -> JudgedItem:
+    failed = [one for one in _of(case, Outcome.FAIL) if one.item.kind != "score"]
+    assert case.record is not None, "only a case that ran has a verdict"
+    named = case.record["primary"]
+    gates = [one for one in failed if one.item.gate]
+    return next((one for one in failed if one.item.id == named), gates[0])
+
+
+def _undecided(case: JudgedCase) -> list[JudgedItem]:
+    return [one for one in _of(case, Outcome.INDETERMINATE) if one.item.gate]
+
+
+def _of(case: JudgedCase, outcome: Outcome) -> list[JudgedItem]:
+    return [one for one in case.items if one.finding is not None and one.finding.outcome is outcome]
+
+
+def _valid(case: JudgedCase) -> Iterator[str]:
+    assert case.record is not None, "only a case that ran is valid"
+    yield f"Valid: every gate passed; run A ended {case.replica['status']}"
+    yield from _quality(case)
+    for judged in case.items:
+        finding = judged.finding
+        if finding is None or judged.shows == "passed":
+            continue
+        yield f"  {judged.shows:<13} {one_line(judged.item.id)}: {one_line(finding.reason)}"
+    passed = sum(one.shows == "passed" for one in case.items)
+    yield f"  {passed} of {len(case.items)} items passed with something to judge"
+
+
+def _quality(case: JudgedCase) -> Iterator[str]:
+    composite = None if case.record is None else case.record["composite"]
+    if composite is None or composite["low"] is None:
+        return
+    low, high = composite["low"], composite["high"]
+    interval = low if low == high else f"[{low}, {high}]"
+    yield f"  quality {interval}, threshold {composite['threshold']}"
+
+
+# -- a case that is undecided ------------------------------------------------------------------
+
+
+def _indeterminate(case: JudgedCase, undecided: Sequence[JudgedItem]) -> Iterator[str]:
+    first = undecided[0].finding
+    assert first is not None, "what is undecided was judged"
+    yield f"Indeterminate: {one_line(first.reason, 600)}"
+    yield ""
+    yield "missing evidence"
+    for judged in undecided:
+        yield from _missing(judged)
+    if case.replica["status"] == "paused":
+        yield "  the run waits for a decision:"
+        yield from _pause(case)
+    failing = [one.item.id for one in _of(case, Outcome.FAIL) if one.item.kind != "score"]
+    if failing:
+        yield f"  failed, and not gates: {one_line(', '.join(failing), 600)}"
+
+
+def _missing(judged: JudgedItem) -> Iterator[str]:
+    finding = judged.finding
+    assert finding is not None, "what is undecided was judged"
+    yield f"  {one_line(judged.item.id)}: {one_line(finding.reason, 600)}"
+    for cause in finding.causes:
+        yield f"    {cause.value}: {_MEANING[cause]}"
+    if finding.leaning is not None:
+        yield f"    leaning: {finding.leaning.word}, if the run had ended there"
+    for claim in finding.witness.absent:
+        yield f"    absent: {one_line(claim)}"
+    for note in finding.witness.notes:
+        yield f"    note: {one_line(note)}"
+    if finding.looked_at:
+        yield f"    looked at: {one_line('; '.join(finding.looked_at), 600)}"
+
+
+def _pause(case: JudgedCase) -> Iterator[str]:
+    for event in case.events or ():
+        if event["type"] == "run_paused":
+            node = event["node_id"] or _last_node(case)
+            yield f"    node {shown(node)} asks: {shown(event['payload'].get('prompt', ''))}"
+
+
+def _last_node(case: JudgedCase) -> Any:
+    started = [event for event in case.events or () if event["type"] == "node_started"]
+    return started[-1]["node_id"] if started else None
+
+
+# -- a case that is invalid --------------------------------------------------------------------
+
+
+def _invalid(case: JudgedCase, judged: JudgedItem) -> Iterator[str]:
+    finding = judged.finding
+    assert finding is not None, "what failed was judged"
+    parts = (
+        _verdict(case, judged, finding),
+        _impact(case, finding),
+        _evidence(case, judged, finding),
+        _causal_path(case, finding),
+        _containment(case, finding),
+        _repair(judged, finding),
+        _despite(case),
+    )
+    for name, part in zip(SECTIONS, parts, strict=True):
+        if name != "verdict":
+            yield ""
+            yield name
+        yield from part
+
+
+def _verdict(case: JudgedCase, judged: JudgedItem, finding: Finding) -> Iterator[str]:
+    # An invariant that decides alone fails the session and leaves the hard verdict as it is.
+    word = "Invalid" if case.verdict == "invalid" else "Failed"
+    yield f"{word}: {one_line(finding.reason, 600)}"
+    kind = "gate" if judged.item.gate else "invariant that decides alone"
+    yield f"  {kind} {one_line(judged.item.id)}, severity {finding.severity.value}"
+    if judged.item.description and judged.item.description != finding.reason:
+        yield f"  rule: {one_line(judged.item.description, 600)}"
+    related = [
+        one.item.id
+        for one in _of(case, Outcome.FAIL)
+        if one is not judged and one.item.kind != "score"
+    ]
+    if related:
+        yield f"  related: {one_line(', '.join(related), 600)}"
+
+
+def _start(finding: Finding) -> int:
+    """Where the violation begins; 0 where events do not decide."""
+    events = finding.witness.events
+    if events:
+        return events[-1]
+    return finding.decisive_seq or 0
+
+
+def _impact(case: JudgedCase, finding: Finding) -> Iterator[str]:
+    if case.events is None:
+        yield "  not known: the bundle encloses no events"
+        return
+    start = _start(finding)
+    changes = [
+        event
+        for event in case.events
+        if event["seq"] >= start
+        and (
+            event["type"] in ("effect_applied", "http_request", "file_write")
+            or (
+                event["type"] == "tool_called"
+                and event["payload"].get("side_effects") in _MUTATIONS
+            )
+        )
+    ]
+    yield from _listed(changes)
+    if not changes:
+        yield (
+            f"  no effect on record: no effect_applied, http_request, file_write or mutating"
+            f" tool_called from event {start} on"
+        )
+
+
+def _evidence(case: JudgedCase, judged: JudgedItem, finding: Finding) -> Iterator[str]:
+    witness = finding.witness
+    if witness.expected is not None:
+        yield f"  expected: {one_line(witness.expected, 600)}"
+    if witness.observed is not None:
+        yield f"  observed: {one_line(witness.observed, 600)}"
+    yield from _with_context(case, witness.events)
+    for claim in witness.absent:
+        yield f"  absent: {one_line(claim)}"
+    for note in witness.notes:
+        yield f"  note: {one_line(note)}"
+    if finding.looked_at:
+        yield f"  looked at: {one_line('; '.join(finding.looked_at), 600)}"
+    runs = {run["label"]: run for run in case.replica["runs"]}
+    if "b" not in runs:
+        yield f"  run B could not be made: {one_line(str(case.replica['error_b']))}"
+    else:
+        for name, what in (("trace_digest", "events"), ("world_digest", "world")):
+            same = runs["a"][name] == runs["b"][name]
+            yield f"  {what}: both runs {'agree' if same else 'DIFFER'} ({runs['a'][name]})"
+    if judged.item.path:
+        yield f"  defined: {one_line(judged.item.path)}:{judged.item.line}"
+
+
+def _with_context(case: JudgedCase, seqs: Sequence[int]) -> Iterator[str]:
+    """Events of a witness, each marked, with the two before it."""
+    if not seqs:
+        return
+    if case.events is None:
+        yield f"  events {', '.join(map(str, seqs))} (not enclosed)"
+        return
+    marked = set(seqs)
+    wanted = sorted({near for seq in seqs for near in range(max(0, seq - 2), seq + 1)})
+    before = None
+    for seq in wanted[-3 * MAX_EVENTS :]:
+        if seq >= len(case.events):
+            continue
+        if before is not None and seq != before + 1:
+            yield "      ..."
+        yield _event(case.events[seq], mark=">" if seq in marked else " ")
+        before = seq
+
+
+def _causal_path(case: JudgedCase, finding: Finding) -> Iterator[str]:
+    """Events on which the violating one depends.
+
+    By graph edges, by the digest of what was approved, and by intent.
+    """
+    if case.events is None:
+        yield "  not known: the bundle encloses no events"
+        return
+    start = _start(finding)
+    is_placed = bool(finding.witness.events) or finding.decisive_seq is not None
+    if start >= len(case.events) or not is_placed:
+        yield "  none: events alone do not show this violation"
+        return
+    last = case.events[start]
+    above = _ancestors(case.graph or {}, last["node_id"])
+    chosen = [
+        event
+        for event in case.events[:start]
+        if _is_tied(event, last)
+        or (event["node_id"] in above and event["type"] not in _LIFECYCLE)
+        or (last["node_id"] is None and event["type"] not in _LIFECYCLE)
+    ]
+    if len(chosen) > MAX_EVENTS:
+        yield f"  {len(chosen) - MAX_EVENTS} earlier events left out"
+    yield from _listed(chosen[-MAX_EVENTS:])
+    yield _event(last, mark=">")
+
+
+def _ancestors(graph: Mapping[str, Any], node: object) -> set[object]:
+    """The node and all that lead to it."""
+    edges = [edge for edge in graph.get("edges") or () if isinstance(edge, Mapping)]
+    into: dict[object, list[object]] = {}
+    for edge in edges:
+        into.setdefault(edge.get("to"), []).append(edge.get("from"))
+    found: set[object] = set()
+    todo = [node]
+    while todo:
+        one = todo.pop()
+        if one is not None and one not in found:
+            found.add(one)
+            todo.extend(into.get(one, ()))
+    return found
+
+
+def _is_tied(event: TraceEvent, last: TraceEvent) -> bool:
+    mine, its = event["payload"], last["payload"]
+    digest = its.get("args_digest") or its.get("artifact_digest")
+    if digest is not None and digest in (mine.get("args_digest"), mine.get("artifact_digest")):
+        return True
+    intent = its.get("intent_id")
+    return intent is not None and mine.get("intent_id") == intent
+
+
+def _containment(case: JudgedCase, finding: Finding) -> Iterator[str]:
+    if finding.label == "preventive":
+        yield "  preventive: an enforcement that the rule names is active in this graph"
+    else:
+        yield "  detection-only: nothing that the rule names would have stopped it"
+    if case.events is None:
+        return
+    start = _start(finding)
+    stops = [
+        event
+        for event in case.events
+        if event["type"] in _STOPS
+        or (event["type"] == "policy_decision" and event["payload"].get("decision") == "deny")
+    ]
+    yield from _listed(stops)
+    status = case.replica["status"]
+    after = [event for event in stops if event["seq"] > start]
+    if after:
+        yield f"  the run ended {status}, stopped after the violation"
+    elif stops:
+        yield f"  the run ended {status}; what stopped it came before the violation was on record"
+    else:
+        yield f"  nothing stopped it: the run ended {status}"
+
+
+def _repair(judged: JudgedItem, finding: Finding) -> Iterator[str]:
+    said = False
+    for candidate in finding.witness.nearest:
+        fields = cast("dict[str, Any]", candidate)
+        yield (
+            f"  nearest candidate: event {shown(fields.get('seq'))}:"
+            f" {one_line(str(fields.get('why')), 600)}"
+        )
+        said = True
+    definition = cast("dict[str, Any]", judged.item.definition or {})
+    for name in ("owner", "rationale", "threat"):
+        if isinstance(definition.get(name), str) and definition[name]:
+            yield f"  {name}: {one_line(definition[name], 600)}"
+            said = True
+    if not said:
+        yield "  no candidate came near, and the rule names neither owner nor rationale"
+
+
+def _despite(case: JudgedCase) -> Iterator[str]:
+    composite = None if case.record is None else case.record["composite"]
+    if composite is not None and composite["raw"] is not None:
+        yield (
+            f"  raw composite {composite['raw']} (threshold {composite['threshold']}); it counts 0"
+        )
+    passed = [one for one in case.items if one.shows == "passed"]
+    for judged in passed[:MAX_LISTED]:
+        weight = f" (weight {fraction_text(judged.item.weight)})" if judged.item.weight else ""
+        yield f"  passed: {one_line(judged.item.id)}{weight}"
+    if not passed:
+        yield "  nothing passed with something to judge"
+
+
+# -- one finding -------------------------------------------------------------------------------
+
+
+def _one(case: JudgedCase, judged: JudgedItem) -> Iterator[str]:
+    yield _heading(judged.nodeid)
+    finding = judged.finding
+    if finding is None:
+        yield "Not run: its case did not run to a judgement"
+        return
+    if judged.item.kind != "score" and finding.outcome is Outcome.FAIL:
+        yield from _invalid(case, judged) if judged.item.decides else _missed(case, judged, finding)
+    elif finding.outcome is Outcome.INDETERMINATE:
+        yield f"Indeterminate: {one_line(finding.reason, 600)}"
+        yield ""
+        yield "missing evidence"
+        yield from _missing(judged)
+        yield from _with_context(case, finding.witness.events)
+        if case.replica["status"] == "paused":
+            yield from _pause(case)
+    else:
+        word = {"vacuous": "Vacuous", "failed": "Fail", "skipped": "Skipped"}.get(
+            judged.shows, "Pass"
+        )
+        yield f"{word}: {one_line(finding.reason, 600)}"
+        yield from _evidence(case, judged, finding)
+    if judged.why_not is not None:
+        yield f"  deselected: {one_line(judged.why_not)}"
+
+
+def _missed(case: JudgedCase, judged: JudgedItem, finding: Finding) -> Iterator[str]:
+    yield (
+        f"Missed: {one_line(finding.reason, 600)} (weight {fraction_text(judged.item.weight)};"
+        f" 'score' decides)"
+    )
+    yield from _evidence(case, judged, finding)
+    yield from _repair(judged, finding)
+
+
+# -- lines -------------------------------------------------------------------------------------
+
+
+def _listed(events: Sequence[TraceEvent]) -> Iterator[str]:
+    for event in events[:MAX_EVENTS]:
+        yield _event(event)
+    if len(events) > MAX_EVENTS:
+        yield f"  and {len(events) - MAX_EVENTS} more"
+
+
+def _event(event: TraceEvent, mark: str = " ") -> str:
+    node = "-" if event["node_id"] is None else str(event["node_id"])
+    # The head of a digest is enough to see that two are one; the whole is in the bundle.
+    payload = _DIGEST.sub(r"\1…", shown(event["payload"], 2000))
+    return (
+        f"  {mark} {event['seq']:>4}  {one_line(event['type']):<20}  {one_line(node, 60):<8}"
+        f"  {one_line(payload, 300)}"
+    )
+
+
+def _indented(text: str) -> Iterator[str]:
+    for line in bounded(text, _TEXT, whole=_WHOLE).split("\n"):
+        yield f"  {line}"

@@ -1,0 +1,56 @@
+"""Hostile text made fit for a terminal or a report: no colour, no control character, bounded."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["bounded", "clean", "first_line", "one_line"]
+
+# A whole colour or cursor sequence is removed, so that no "[31m" is left behind.
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_ODD = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def clean(text: str) -> str:
+    """Remove colour, write control characters and lone surrogates as escapes; lines stay lines."""
+    return _ODD.sub(_escape, _SEQUENCE.sub("", text))
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x100:
+        return {0x0D: "\\r"}.get(code, f"\\x{code:02x}")
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def first_line(text: str, limit: int = 300) -> str:
+    """The first line of ``text``, cut at ``limit`` characters."""
+    line = text.split("\n", 1)[0]
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """``text`` cleaned and on one line, cut at ``limit`` characters and never inside an escape."""
+    flat = _SEQUENCE.sub("", text).replace("\n", " ").replace("\t", " ")
+    return _ODD.sub(_escape, flat if len(flat) <= limit else flat[: limit - 1] + "…")
+
+
+def bounded(text: str, limit: int, *, whole: str) -> str:
+    """``text`` cleaned; beyond ``limit`` characters only its head and its tail.
+
+    Args:
+        limit: Characters kept of the text, the marker not counted.
+        whole: Where the whole text lies, for the marker.
+    """
+    plain = _SEQUENCE.sub("", text)
+    if len(plain) <= limit:
+        return _ODD.sub(_escape, plain)
+    # Cut before anything is escaped, so that no escape is cut in two.
+    head = _ODD.sub(_escape, plain[: limit - limit // 2])
+    tail = _ODD.sub(_escape, plain[len(plain) - limit // 2 :])
+    left_out = len(plain) - limit
+    marker = f"[... {left_out} of {len(text)} characters left out; {whole} ...]"
+    return f"{head}\n{marker}\n{tail}"

@@ -1,0 +1,60 @@
+"""Hostile text leaves a report readable: no colour, no control character, no escape cut in two."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_evarness.plugin.text import clean as clean_of_the_plugin
+from pytest_evarness.report.text import bounded, clean, first_line, one_line
+
+HOSTILE: str = json.loads(
+    '"a\\u0000b\\u0001c\\u000bd\\u001b[31mred\\u001b[0m e\\ufffef\\uffffg \\ud83d\\ude00'
+    ' \\u007f\\u0085 ]]> & < \\""'
+)
+
+
+def test_colour_goes_whole_and_control_characters_become_escapes() -> None:
+    assert clean(HOSTILE) == (
+        'a\\x00b\\x01c\\x0bdred e\\ufffef\\uffffg \U0001f600 \\x7f\\x85 ]]> & < "'
+    )
+
+
+def test_lines_and_tabs_stay_and_a_carriage_return_does_not() -> None:
+    assert clean("a\n\tb\rc") == "a\n\tb\\rc"
+
+
+@pytest.mark.parametrize("odd", ["\u202e", "\u2066", "\ud800", "\ufeff", "\U000e0041", "\u200b"])
+def test_what_nobody_sees_is_written_out(odd: str) -> None:
+    assert clean(f"a{odd}b") == (
+        f"a\\U{ord(odd):08x}b" if ord(odd) > 0xFFFF else f"a\\u{ord(odd):04x}b"
+    )
+
+
+def test_a_title_sequence_of_a_terminal_goes_whole() -> None:
+    assert clean("a\x1b]0;owned\x07b\x1b]8;;http://x\x1b\\c") == "abc"
+
+
+def test_the_plugin_follows_the_same_rule() -> None:
+    assert clean_of_the_plugin is clean
+
+
+def test_a_line_is_cut_and_says_so() -> None:
+    assert first_line("abc\ndef") == "abc"
+    assert one_line("a\nb\tc") == "a b c"
+    assert one_line("x" * 50, 10) == "x" * 9 + "…"
+
+
+def test_a_cut_falls_neither_into_an_escape_nor_into_a_colour() -> None:
+    assert one_line("abcdefgh\x00tail", 10) == "abcdefgh\\x00…"
+    assert one_line("abcdefgh\x1b[31m\x1b[0mij", 10) == "abcdefghij"
+    cut = bounded("\x00" * 50 + "\x1b[31m" + "z" * 100, 20, whole="elsewhere")
+    head, marker, tail = cut.split("\n")
+    assert head == "\\x00" * 10
+    assert tail == "z" * 10
+    assert marker == "[... 130 of 155 characters left out; elsewhere ...]"
+
+
+def test_a_short_text_is_kept_as_it_is() -> None:
+    assert bounded("short", 20, whole="elsewhere") == "short"
