@@ -265,30 +265,11 @@ _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 _NAMED_ONLY: dict[str, tuple[str, dict[str, Any]]] = {
-    # No node of this version emits these. The packaged contracts name them, and a recorded trace
-    # may hold them, so they are part of the vocabulary.
+    # No node of this version emits it. The packaged contracts name it, and a recorded trace may
+    # hold it, so it is part of the vocabulary.
     "panel_verdict": (
         "A panel of judges voted.",
         _object({"passed": _FLAG, "evaluated": _COUNT}, {"votes": {"type": ["array", "object"]}}),
-    ),
-    "egress_checked": (
-        "A destination was weighed against the run's classification.",
-        _object(
-            {
-                "destination": _one_of("sim", "local", "cloud", "network"),
-                "classification": _one_of(*CLASSIFICATIONS),
-                "verdict": _TEXT,
-            }
-        ),
-    ),
-    "egress_denied": (
-        "A destination was refused.",
-        _object(
-            {
-                "destination": _one_of("sim", "local", "cloud", "network"),
-                "classification": _one_of(*CLASSIFICATIONS),
-            }
-        ),
     ),
 }
 

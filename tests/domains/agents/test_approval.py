@@ -110,8 +110,8 @@ GRAPH = h.chain(
         (
             {"n2": {"decision": "approve", "revoke_before": "n2"}},
             (
-                "approvals.n2.revoke_before: the node works before the gate asks, so nothing would be "
-                "revoked (got 'n2')"
+                "approvals.n2.revoke_before: the node works before the gate asks, so nothing would "
+                "be revoked (got 'n2')"
             ),
         ),
         (

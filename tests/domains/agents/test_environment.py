@@ -28,8 +28,8 @@ GRAPH = h.chain(("input", {}), ("tool", {"tool": "my.tool"}), ("llm", {}), ("out
         (
             {"llm": [{"raise": "x", "match": {"contans": "y"}}]},
             (
-                "llm.0.match.contans: unknown key (got 'contans'; known: contains, pattern, equals, "
-                "query_contains, turn, provider, params)"
+                "llm.0.match.contans: unknown key (got 'contans'; known: contains, pattern, "
+                "equals, query_contains, turn, provider, params)"
             ),
         ),
         (
