@@ -27,17 +27,18 @@ from pytest_evarness.scenario.matrix import (
 )
 from pytest_evarness.scenario.merge import merge, place
 from pytest_evarness.scenario.reference import References, Referred
-from pytest_evarness.scenario.shape import SECTIONS, BudgetShape, Entry, Expect
+from pytest_evarness.scenario.shape import SECTIONS, BudgetShape, Entry
 from pytest_evarness.source.model import parse_type
 from pytest_evarness.source.place import Mark, Places, as_where, field_text
 from pytest_evarness.source.quote import nearest, one_of, quoted, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from fractions import Fraction
     from pathlib import Path
 
     from pytest_evarness.contract.library import Library
+    from pytest_evarness.core.graph import Graph
     from pytest_evarness.core.interfaces import LintFinding
     from pytest_evarness.core.json import Json, JsonObject
     from pytest_evarness.core.registry import Registry
@@ -193,14 +194,16 @@ class Compiler:
         environment = self._environment(current)
         entries = self._entries(current)
         graph = harness.graph if harness is not None else None
-        if harness is None or graph is None or environment is None:
+        if harness is None or graph is None:
+            self._look_into_bodies(current, entries)
             return None
         overlays = harness.overlays
         for domain in self.harnesses.domains:
             for fault in domain.check_case(graph, environment, overlays.values):
                 self.wrong(current, fault.under("environment"))
         waived, warnings = self._lint(current, harness)
-        expect = self._expect(current, parsed.get("expect"), harness)
+        expect = self._expect(current, graph)
+        self._look_into_bodies(current, [key for key, entry in entries.items() if entry is None])
         plan = self._plan(current, parsed, entries, harness, environment, expect)
         if plan is None:
             return None
@@ -370,34 +373,50 @@ class Compiler:
                         at_key=True,
                     ),
                 )
+                entries[entry_id] = None
+                continue
             entries[entry_id] = self._entry(current, entry_id, value)
         return entries
 
+    def _look_into_bodies(self, current: _Current, entry_ids: Iterable[str]) -> None:
+        """Tell the mistakes of inline contracts that no item will be planned for."""
+        given = current.merged.get("invariants")
+        for entry_id in entry_ids:
+            check = _dig(given, entry_id, "check")
+            body = check.get("assert") if isinstance(check, dict) else None
+            if isinstance(body, dict) and check.get("type") == "trace":
+                _, faults = self.contracts.inline(entry_id, body, {})
+                for fault in faults:
+                    self.wrong(current, fault.under("invariants", entry_id, "check"))
+
     def _entry(self, current: _Current, entry_id: str, value: object) -> Entry | None:
-        if value is None:
-            fault = Fault((), "must be a mapping", got="null", fix=f"write '{entry_id}: {{}}'")
+        parsed, faults = self.entry(entry_id, value)
+        for fault in faults:
             self.wrong(current, fault.under("invariants", entry_id))
-            return None
-        key = ("invariants", id(value))
-        known = self._sections.get(key)
+        return parsed
+
+    def entry(self, entry_id: str, value: object) -> tuple[Entry | None, list[Fault]]:
+        """An invariant against its model, once for all cases that share it."""
+        if value is None:
+            return None, [
+                Fault((), "must be a mapping", got="null", fix=f"write '{entry_id}: {{}}'")
+            ]
+        known = self._sections.get(("invariants", id(value)))
         if known is None:
             parsed, faults = parse_type(_ENTRY, Entry, value)
             known = (value, parsed, faults)
-            self._sections[key] = known
-        for fault in known[2]:
-            self.wrong(current, fault.under("invariants", entry_id))
-        return cast("Entry | None", known[1])
+            self._sections[("invariants", id(value))] = known
+        return cast("Entry | None", known[1]), known[2]
 
-    def _environment(self, current: _Current) -> dict[str, Json] | None:
+    def _environment(self, current: _Current) -> dict[str, Json]:
+        """The normalised environment, without the keys that are wrong."""
         given = current.merged.get("environment", {})
         if not isinstance(given, dict):
             self.wrong(current, Fault(("environment",), "must be a mapping", got=shown(given)))
-            return None
+            given = {}
         parsed, faults = self.environment.parse(given)
         for fault in faults:
             self.wrong(current, fault.under("environment"))
-        if faults:
-            return None
         parsed.pop("fixture", None)
         for key, value in DEFAULTS.items():
             parsed.setdefault(key, value)
@@ -492,26 +511,25 @@ class Compiler:
 
     # -- expectation, items ---------------------------------------------------------------------
 
-    def _expect(self, current: _Current, given: Expect | None, harness: Harness) -> dict[str, Json]:
-        expect = given if given is not None else Expect()
-        graph = harness.graph
-        assert graph is not None, "only a graph has nodes"
-        made: dict[str, Json] = {"status": expect.status}
-        if "output" in expect.model_fields_set:
+    def _expect(self, current: _Current, graph: Graph) -> dict[str, Json]:
+        """The declared end, normalised; whatever of it is well formed is held against the graph."""
+        given = current.merged.get("expect")
+        given = given if isinstance(given, dict) else {}
+        made: dict[str, Json] = {"status": given.get("status", "completed")}
+        if "output" in given:
             from pytest_evarness.core.matcher import parse_matcher
 
-            _, faults = parse_matcher(expect.output)
+            _, faults = parse_matcher(given["output"])
             for fault in faults:
                 self.wrong(current, fault.under("expect", "output"))
-            made["output"] = expect.output
-        for key, nodes in (
-            ("nodes_run", expect.nodes_run),
-            ("nodes_not_run", expect.nodes_not_run),
-        ):
+            made["output"] = given["output"]
+        to_run = _texts(given.get("nodes_run"))
+        not_to_run = _texts(given.get("nodes_not_run"))
+        for key, nodes in (("nodes_run", to_run), ("nodes_not_run", not_to_run)):
             for position, node in enumerate(nodes):
                 if node not in graph.nodes:
                     self.wrong(current, _no_node(("expect", key, position), node, graph.nodes))
-                elif key == "nodes_not_run" and node in expect.nodes_run:
+                elif key == "nodes_not_run" and node in to_run:
                     self.wrong(
                         current,
                         Fault(
@@ -717,6 +735,11 @@ def _dig(value: object, *keys: str) -> Any:
             return None
         value = value.get(key)
     return value
+
+
+def _texts(value: object) -> list[str]:
+    """The texts of a list; what else it holds is told with its section."""
+    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
 
 
 def _no_node(path: Path_, node: str, nodes: Mapping[str, Any], *, at_key: bool = False) -> Fault:

@@ -163,6 +163,8 @@ class Environment:
     ) -> tuple[dict[str, Json], list[Fault]]:
         """Normalise an environment; paths of faults are relative to it.
 
+        Keys that are wrong are left out of the result.
+
         Args:
             value: Merged, or a fixture file alone.
             fixture: Whether it is a fixture file: those name no further fixture, and may hold a
@@ -187,8 +189,10 @@ class Environment:
                 faults.append(self._unknown(name, fixture=fixture))
                 continue
             parsed, found = self._value(key, given)
-            made[name] = parsed
-            faults.extend(fault.under(name) for fault in found)
+            if found:
+                faults.extend(fault.under(name) for fault in found)
+            else:
+                made[name] = parsed
         return made, faults
 
     def _value(self, key: EnvironmentKey, given: Json) -> tuple[Json, list[Fault]]:

@@ -183,6 +183,28 @@ class _Loader:
         if isinstance(marks, dict):
             self.places.note(kept, {key: mark for key, mark in marks.items() if key in kept})
         self.compiler.base = kept
+        if "cases" in value or "matrix" in value:
+            self._check_base(kept)
+
+    def _check_base(self, base: Mapping[str, Any]) -> None:
+        """Tell mistakes of the scenario even where every case replaces what is wrong."""
+        for key, value in base.items():
+            if key == "environment":
+                if isinstance(value, dict):
+                    # Null removes a key of the fixture, which is not looked at here.
+                    given = {name: entry for name, entry in value.items() if entry is not None}
+                    _, faults = self.compiler.environment.parse(given)
+                    for fault in faults:
+                        self.compiler.at_top(fault.under(key))
+            elif key == "invariants" and isinstance(value, dict):
+                for entry_id, entry in value.items():
+                    _, faults = self.compiler.entry(entry_id, entry)
+                    for fault in faults:
+                        self.compiler.at_top(fault.under(key, entry_id))
+            else:
+                _, faults = self.compiler.section(key, value)
+                for fault in faults:
+                    self.compiler.at_top(fault.under(key))
 
     def _axes(self) -> tuple[Axis, ...]:
         if "matrix" not in self.document.value:
