@@ -29,7 +29,10 @@ def scenario_schema(registry: Registry) -> dict[str, Any]:
         made.setdefault("description", meaning)
         properties[key] = made
     # Where a layer lies under it, a key may be null: it removes what is inherited.
-    properties["environment"] = {**_nullable(environment), "description": "The simulated world."}
+    properties["environment"] = {
+        **_relaxed(environment),
+        "description": SECTIONS["environment"][1],
+    }
     properties["matrix"] = {
         "type": "object",
         "additionalProperties": {"type": "array", "minItems": 1},
@@ -67,16 +70,11 @@ def _environment(registry: Registry) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {
-            name: {**copy.deepcopy(dict(key.schema)), "description": key.doc}
+            name: {**_plain(copy.deepcopy(dict(key.schema))), "description": key.doc}
             for name, key in keys.items()
         },
         "additionalProperties": False,
     }
-
-
-def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    properties = {name: _or_null(entry) for name, entry in schema["properties"].items()}
-    return {**schema, "properties": properties}
 
 
 def _or_null(schema: Any) -> Any:
@@ -108,18 +106,23 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _written_out(value: Any, definitions: dict[str, Any], *, names: bool = False) -> Any:
+def _written_out(
+    value: Any, definitions: dict[str, Any], *, names: bool = False, inside: tuple[str, ...] = ()
+) -> Any:
     if isinstance(value, list):
-        return [_written_out(entry, definitions) for entry in value]
+        return [_written_out(entry, definitions, inside=inside) for entry in value]
     if not isinstance(value, dict):
         return value
     if "$ref" in value and not names:
-        target = definitions[value["$ref"].rsplit("/", 1)[-1]]
+        name = value["$ref"].rsplit("/", 1)[-1]
         rest = {key: entry for key, entry in value.items() if key != "$ref"}
-        return {**_written_out(target, definitions), **_written_out(rest, definitions)}
+        if name in inside:
+            return rest  # a type inside itself: an editor need not follow it any further
+        target = _written_out(definitions[name], definitions, inside=(*inside, name))
+        return {**target, **_written_out(rest, definitions, inside=inside)}
     made: dict[str, Any] = {}
     for key, entry in value.items():
-        if not names and (key == "title" or key == "default" or key == "discriminator"):
+        if not names and key in ("title", "default", "discriminator"):
             continue  # class names, and the fillers of keys that were not written
-        made[key] = _written_out(entry, definitions, names=key == "properties")
+        made[key] = _written_out(entry, definitions, names=key == "properties", inside=inside)
     return made

@@ -91,8 +91,8 @@ def test_an_unknown_key_is_refused_whatever_its_value(
             "write 'assert'",
         ),
         (
-            "invariants: {a: {description: d, check: {type: trace, assert: {never: "
-             "{type: tool_called, wher: {tool: x}}}}}}",
+            "invariants: {a: {description: d, check: {type: trace, assert:"
+             " {never: {type: tool_called, wher: {tool: x}}}}}}",
             "s.yaml:3:91: invariants.a.check.assert.never: unknown key (got 'wher'",
             "write 'where'",
         ),

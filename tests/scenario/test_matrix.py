@@ -20,7 +20,10 @@ def ids(project: Any, text: str) -> list[str]:
 
 
 def test_points_are_named_by_the_last_segment_and_the_value(project: Any, minimal: str) -> None:
-    text = f"{minimal}cases: {{approve: {{}}, reject: {{}}}}\nmatrix: {{seed: [1, 2], params.tier: [pro, free]}}\n"
+    text = (
+        f"{minimal}cases: {{approve: {{}}, reject: {{}}}}\n"
+        "matrix: {seed: [1, 2], params.tier: [pro, free]}\n"
+    )
     assert ids(project, text) == [
         f"{case}.seed-{seed}.tier-{tier}"
         for case in ("approve", "reject")
@@ -42,7 +45,8 @@ def test_the_point_is_in_the_case_that_runs(project: Any, minimal: str) -> None:
     [
         ("pro", "tier-pro"), ("1.50", "tier-1.50"), ("1e3", "tier-1e3"), ("true", "tier-true"),
         ("null", "tier-null"), ("-3", "tier--3"), ("'a b'", "tier-v0"), ("''", "tier-v0"),
-        ("[1]", "tier-v0"), ("{a: 1}", "tier-v0"), ("x" * 33, "tier-v0"), ("x" * 32, "tier-" + "x" * 32),
+        ("[1]", "tier-v0"), ("{a: 1}", "tier-v0"), ("x" * 33, "tier-v0"),
+        ("x" * 32, "tier-" + "x" * 32),
         ("é", "tier-v0"), ("'a[0]'", "tier-v0"), ("'a::b'", "tier-v0"),
     ],
 )  # fmt: skip
@@ -125,7 +129,7 @@ def test_the_fixture_may_be_a_matrix(project: Any, minimal: str) -> None:
         ("{id: [1]}", "matrix: begins with no key of a case (got 'id'"),
         ("{'a..b': [1]}", "matrix: must be a path (got 'a..b'"),
         ("{'[0]': [1]}", "matrix: must be a path (got '[0]'"),
-        ("{seed: [1], environment.seed: [2]}", "sets what another key sets (got 'environment.seed'"),
+        ("{seed: [1], environment.seed: [2]}", "what another key sets (got 'environment.seed'"),
         ("{params: [{a: 1}], params.b: [2]}", "sets what another key sets (got 'params.b'"),
         ("{seed: [1, 1]}", "matrix.seed[1]: gives an id that another value gives (got 1"),
         ("{params.x: [1, '1']}", "gives an id that another value gives"),

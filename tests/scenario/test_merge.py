@@ -52,7 +52,8 @@ def test_the_name_of_the_fixture_is_its_own_or_the_files(project: Any, minimal: 
 def test_lists_replace(project: Any, minimal: str) -> None:
     made = env(
         project,
-        f"{minimal}environment: {{fixture: f.yaml, tools: {{email.send: [{{result: [{{id: s}}]}}]}}}}\n",
+        f"{minimal}environment: {{fixture: f.yaml, tools:"
+        " {email.send: [{result: [{id: s}]}]}}\n",
     )
     assert [rule["result"][0]["id"] for rule in made["tools"]["email.send"]] == ["s"]
 
@@ -60,7 +61,8 @@ def test_lists_replace(project: Any, minimal: str) -> None:
 def test_null_removes_what_is_inherited(project: Any, minimal: str) -> None:
     made = env(
         project,
-        f"{minimal}environment: {{fixture: f.yaml, default_response: null, params: {{tier: null}}}}\n",
+        f"{minimal}environment: {{fixture: f.yaml, default_response: null,"
+        " params: {tier: null}}\n",
     )
     assert "default_response" not in made
     assert made["params"] == {"region": "eu"}
@@ -157,7 +159,8 @@ def test_a_case_may_change_one_field_of_an_invariant_and_remove_another(
 def test_the_merged_case_is_kept_as_it_ran(project: Any, minimal: str) -> None:
     project.write("f.yaml", FIXTURE)
     (case,) = project.load(
-        f"{minimal}environment: {{fixture: f.yaml}}\ncases: {{a: {{seed: 3}}}}\nmatrix: {{params.tier: [pro]}}\n",
+        f"{minimal}environment: {{fixture: f.yaml}}\ncases: {{a: {{seed: 3}}}}\n"
+        "matrix: {params.tier: [pro]}\n",
         approve=["a:n3=approve"],
     )
     assert case.merged["evarness"] == 1
@@ -170,7 +173,7 @@ def test_the_merged_case_is_kept_as_it_ran(project: Any, minimal: str) -> None:
     assert environment["user_input"] == "Send it, from the fixture"
 
 
-# -- places after merging ---------------------------------------------------------------------------
+# -- places after merging ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -242,7 +245,7 @@ def test_a_broken_fixture_is_told_in_its_own_file(project: Any, minimal: str) ->
     assert "f.yaml:1:1: must be a mapping" in project.refused(text)
 
 
-# -- properties -------------------------------------------------------------------------------------
+# -- properties --------------------------------------------------------------------------------
 
 VALUES = st.recursive(
     st.none() | st.integers(0, 3) | st.lists(st.integers(0, 2), max_size=2),

@@ -1,0 +1,142 @@
+"""Whatever a file holds, loading gives cases or our own errors, quickly."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pytest_evarness.core import c1
+from pytest_evarness.errors import InputError
+from pytest_evarness.scenario.load import compile_mapping
+from pytest_evarness.scenario.shape import SECTIONS
+
+WORDS = st.sampled_from(
+    [
+        *SECTIONS,
+        *["default", "a", "n3", "n4", "hard", "draft", "seed", "params", "approvals", "graph", "waive", "fixture", "check", "type"],
+        *["trace", "contract", "assert", "never", "status", "cases", "weight", "gate", "pass_threshold", "approve"],
+        *["environment.seed", "params.x", "faults", "attacks", "expect", "llm", "tools", "null", "nodes"],
+        *["pattern:single_shot_qa", "graphs/send.json"],
+    ]
+)
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 3)
+    | st.floats(allow_nan=False, allow_infinity=False, width=16)
+    | WORDS
+    | st.text(max_size=3)
+)
+ANY = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=20,
+)
+SCENARIOS = st.fixed_dictionaries(
+    {"evarness": st.just(1)},
+    optional={
+        **{key: ANY for key in SECTIONS if key != "evarness"},
+        "subject": st.just({"graph": "graphs/send.json"}) | ANY,
+        "invariants": st.dictionaries(WORDS, ANY, max_size=3) | ANY,
+        "cases": st.dictionaries(WORDS, ANY, max_size=3) | ANY,
+        "environment": st.dictionaries(WORDS, ANY, max_size=3) | ANY,
+    },
+)
+
+
+MANY = settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def outcome(load: Callable[[], list[Any]]) -> list[Any] | str:
+    """The cases, or the text of our error; anything else that is raised fails the test."""
+    try:
+        return load()
+    except InputError as error:
+        return str(error)
+
+
+@given(SCENARIOS)
+@MANY
+def test_any_mapping_gives_cases_or_our_error(project: Any, value: Any) -> None:
+    found = outcome(lambda: compile_mapping(value, context=project.context(), beside=project.root))
+    assert found
+    if isinstance(found, str):
+        assert "pydantic" not in found
+        assert "Input should" not in found
+    else:
+        assert len({case.id for case in found}) == len(found)
+        for case in found:
+            assert c1.text(case.merged)
+            assert all(c1.text(item.as_record()) for item in case.items)
+
+
+@given(ANY)
+@MANY
+def test_any_fixture_gives_cases_or_our_error(project: Any, value: Any) -> None:
+    project.write("f.json", json.dumps(value))
+    text = "evarness: 1\nsubject: {graph: graphs/send.json}\nenvironment: {fixture: f.json}\n"
+    assert outcome(lambda: project.load(text))
+
+
+@given(ANY)
+@MANY
+def test_any_graph_gives_cases_or_our_error(project: Any, value: Any) -> None:
+    project.write("graphs/g.json", json.dumps(value))
+    text = "evarness: 1\nsubject: {graph: graphs/g.json}\nexpect: {}\n"
+    assert outcome(lambda: project.load(text))
+
+
+@given(st.binary(max_size=60), st.booleans())
+@MANY
+def test_any_bytes_give_cases_or_our_error(project: Any, data: bytes, is_tail: bool) -> None:
+    head = b"evarness: 1\nsubject: {graph: graphs/send.json}\n" if is_tail else b""
+    assert outcome(lambda: project.load(head + data))
+
+
+def test_a_thousand_cases_load_quickly(project: Any, minimal: str) -> None:
+    rows = "".join(
+        f"  case-{number}:\n"
+        "    approvals: {n3: {decision: approve, approver: alice}}\n"
+        "    expect: {status: completed, nodes_run: [n4]}\n"
+        f"    seed: {number}\n"
+        for number in range(1_000)
+    )
+    text = (
+        f"{minimal}invariants: {{hard: {{}}, soft: {{weight: 1}}, a: {{description: d,"
+        " check: {type: trace, assert: {never: {type: policy_violation}}}}}\n"
+        f"cases:\n{rows}"
+    )
+    project.load(text)  # imports and caches of the first time
+    began = time.perf_counter()
+    cases = project.load(text)
+    seconds = time.perf_counter() - began
+    assert len(cases) == 1_000
+    # 0.5 s on an idle machine; the bound only catches work that is done again for each case.
+    assert seconds < 5
+    assert project.shelf.asked.count("hard") == 2  # once for each load, not for each case
+
+
+def test_a_bomb_is_refused_while_other_files_load(project: Any, minimal: str) -> None:
+    rows = "".join(
+        f"  {name}: &{name} [{','.join([f'*{before}'] * 10)}]\n"
+        for before, name in zip("abcdefg", "bcdefgh", strict=True)
+    )
+    bomb = f"evarness: 1\ndescription: x\nparams:\n  a: &a [{','.join('x' * 10)}]\n{rows}"
+    assert "alias expansion is limited" in project.refused(bomb)
+    assert project.one(minimal).id == "default"
+
+
+@pytest.mark.parametrize("depth", [90, 400])
+def test_deep_nesting_ends_in_our_error_or_a_case(project: Any, minimal: str, depth: int) -> None:
+    value = "[" * depth + "]" * depth
+    text = f"{minimal}environment: {{params: {{deep: {value}}}}}\n"
+    found = outcome(lambda: project.load(text))
+    assert isinstance(found, list) == (depth == 90) or "nested too deeply" in str(found)
