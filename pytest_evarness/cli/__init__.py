@@ -50,10 +50,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pytest_evarness.errors import EvarnessError
 
     words = list(sys.argv[1:] if argv is None else argv)
+    _settle_streams()
     try:
         return _dispatch(words)
     except EvarnessError as error:
-        print(f"pytest-evarness: {error}", file=sys.stderr)
+        from pytest_evarness.report.text import clean
+
+        # What a file or a bundle is called, or holds, may be meant for the terminal.
+        print(f"pytest-evarness: {clean(str(error))}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         # The reader went away; what it did not read it did not want.
@@ -65,6 +69,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         print("pytest-evarness: this is a bug of ours; please report it", file=sys.stderr)
         return BUG
+
+
+def _settle_streams() -> None:
+    """Let a terminal that cannot show a character see its escape, rather than end the command."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
 
 
 def _dispatch(words: list[str]) -> int:

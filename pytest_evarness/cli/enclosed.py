@@ -1,0 +1,121 @@
+"""Opening a stranger's bundle for reading: its shape and its consistency, and a pin if given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_evarness.errors import EvarnessError, InputError, UnverifiedError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_evarness.bundle.key import PublicKey
+
+__all__ = ["Enclosed", "NotGenuineError", "add_up", "open_bundle"]
+
+
+class NotGenuineError(EvarnessError):
+    """A key was pinned and the bundle is not shown to be its holder's (exit 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosed:
+    """A statement that can be read.
+
+    Attributes:
+        keyid: The pinned key that signed; None where no key was pinned: then nobody vouches for
+            what the statement says, and findings were not judged again.
+    """
+
+    statement: dict[str, Any]
+    keyid: str | None
+
+
+def open_bundle(path: Path, keys: Sequence[str] = ()) -> Enclosed:
+    """Read a bundle.
+
+    Args:
+        keys: PEM files or 64 hex digits; with any the bundle is verified in full.
+
+    Raises:
+        NotGenuineError: It does not verify under a pinned key.
+        InputError: It is no bundle, or its parts contradict each other.
+        UsageError: No such file, or a key that is none.
+    """
+    from pytest_evarness.bundle.reading import read_bundle
+
+    pinned = _keys(keys)
+    try:
+        data = read_bundle(path)
+    except UnverifiedError as error:
+        raise InputError(error.problem) from error
+    keyid = _verified(path, data, pinned) if pinned else None
+    return Enclosed(_statement(path, data), keyid)
+
+
+def _keys(words: Sequence[str]) -> list[PublicKey]:
+    from pytest_evarness.bundle.key import load_public_key
+
+    try:
+        return [load_public_key(word) for word in words]
+    except UsageError:
+        raise
+    except EvarnessError as error:
+        raise UsageError(f"--key: {error.problem}") from error
+
+
+def _verified(path: Path, data: bytes, keys: list[PublicKey]) -> str:
+    from pytest_evarness.bundle.verify import Options, verify_bundle
+    from pytest_evarness.core.registry import packaged_registry
+
+    report = verify_bundle(data, options=Options(keys=tuple(keys)), registry=packaged_registry())
+    if report.keyid is None:
+        failed = next(step for step in report.steps if step.outcome == "fail")
+        raise NotGenuineError(f"{path}: NOT GENUINE: {failed.step}: {failed.detail}")
+    return report.keyid
+
+
+def _statement(path: Path, data: bytes) -> dict[str, Any]:
+    from pytest_evarness.bundle import consistency
+    from pytest_evarness.bundle.envelope import parse_envelope
+    from pytest_evarness.bundle.reading import refuse_archives, strict_json
+    from pytest_evarness.bundle.schema import STATEMENT, check_shape
+
+    with add_up(path):
+        refuse_archives(data)
+        envelope = parse_envelope(strict_json(data, "envelope"), data)
+        statement: dict[str, Any] = strict_json(envelope.payload, "payload")
+        check_shape(statement, STATEMENT)
+        events = consistency.check_canonical_form(envelope.payload, statement)
+        predicate = statement["predicate"]
+        consistency.check_seal(statement)
+        consistency.check_plan(predicate["seal"])
+        consistency.check_cases(predicate)
+        consistency.check_runs(predicate, events)
+        consistency.check_findings_shape(predicate)
+        return statement
+
+
+@contextmanager
+def add_up(path: Path) -> Iterator[None]:
+    """Turn whatever well-formed records that make no sense together cause into one sentence.
+
+    Raises:
+        InputError: In place of it.
+    """
+    try:
+        yield
+    except UnverifiedError as error:
+        raise InputError(f"{path}: cannot be read as a bundle: {error.problem}") from error
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise InputError(
+            f"{path}: cannot be read as a bundle: it does not add up ({type(error).__name__})"
+        ) from error
+    except (RecursionError, MemoryError) as error:
+        raise InputError(
+            f"{path}: cannot be read as a bundle: it takes too much ({type(error).__name__})"
+        ) from error

@@ -1,0 +1,115 @@
+"""``pytest-evarness explain``: what a bundle says, in words."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+
+    from pytest_evarness.cli.enclosed import Enclosed
+
+__all__ = ["HELP", "NAME", "add_arguments", "main"]
+
+NAME = "explain"
+HELP = "say in words what a bundle shows, and what is not proven"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's words."""
+    parser.add_argument("bundle", metavar="BUNDLE", help="a proof.json")
+    parser.add_argument(
+        "target",
+        nargs="?",
+        metavar="CASE::INVARIANT",
+        help="one case, or one finding of it (default: the whole bundle)",
+    )
+    parser.add_argument(
+        "--key",
+        action="append",
+        default=[],
+        metavar="PUB",
+        help="verify the bundle first, under this public key; repeatable",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Explain a bundle.
+
+    Returns:
+        0 whatever the bundle says, 1 where a key was given and the bundle is not genuine, 2 where
+        the file is no bundle or nothing is called that.
+    """
+    from pytest_evarness.cli.enclosed import NotGenuineError, add_up, open_bundle
+    from pytest_evarness.cli.session import write_error
+    from pytest_evarness.report.explain import explain
+
+    path = Path(args.bundle)
+    try:
+        enclosed = open_bundle(path, args.key)
+    except NotGenuineError as error:
+        write_error(str(error))
+        return 1
+    with add_up(path):
+        if args.json:
+            text = json.dumps(_record(enclosed, args.target), indent=2, ensure_ascii=True) + "\n"
+        else:
+            text = (
+                _origin(args.bundle, enclosed) + "\n\n" + explain(enclosed.statement, args.target)
+            )
+    sys.stdout.write(text)
+    return 0
+
+
+def _origin(shown: str, enclosed: Enclosed) -> str:
+    from pytest_evarness.report.text import clean
+
+    if enclosed.keyid is None:
+        return (
+            "not verified: this is what the file says of itself, and nobody vouches for it\n"
+            f"  try: pytest-evarness explain {clean(shown)} --key PUB"
+        )
+    return f"verified: signed by the pinned key {enclosed.keyid}"
+
+
+def _record(enclosed: Enclosed, target: str | None) -> dict[str, Any]:
+    from pytest_evarness.report.explain import find_target
+    from pytest_evarness.report.judged import judged_cases
+
+    predicate = enclosed.statement["predicate"]
+    cases = judged_cases(enclosed.statement)
+    only = None
+    if target is not None:
+        case, only = find_target(cases, target)
+        cases = [case]
+    return {
+        "verified": enclosed.keyid is not None,
+        "keyid": enclosed.keyid,
+        "verdict": predicate["verdict"],
+        "cases": [
+            {
+                "nodeid": case.nodeid,
+                "verdict": case.verdict,
+                "status": None if case.record is None else case.replica["status"],
+                "primary": None if case.record is None else case.record["primary"],
+                "composite": None if case.record is None else case.record["composite"],
+                "findings": [
+                    {
+                        "shows": judged.shows,
+                        "selected": judged.why_not is None,
+                        "why": judged.why_not,
+                        "finding": None if judged.finding is None else judged.finding.as_record(),
+                    }
+                    for judged in case.items
+                    if only is None or judged is only
+                ],
+            }
+            for case in cases
+        ],
+        "broken": predicate["seal"]["broken"],
+        "not_proven": predicate["not_proven"],
+    }

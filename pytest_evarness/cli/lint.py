@@ -1,0 +1,410 @@
+"""``pytest-evarness lint``: every mistake of scenarios, graphs and libraries; nothing runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_evarness.errors import InputError, InputErrors, UsageError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_evarness.contract.model import Contract
+    from pytest_evarness.contract.rule import Pattern, Role
+    from pytest_evarness.core.graph import Graph
+    from pytest_evarness.core.interfaces import LintFinding
+    from pytest_evarness.core.json import JsonObject
+    from pytest_evarness.pipeline import Engine
+    from pytest_evarness.scenario.case import Case
+
+__all__ = ["HELP", "NAME", "Remark", "add_arguments", "main", "never_fires"]
+
+NAME = "lint"
+HELP = "find every mistake of scenarios, graphs and contract libraries"
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+_KINDS = "evarness, nodes, contracts or invariants"
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """One mistake or warning.
+
+    Attributes:
+        level: ``error`` or ``warning``.
+        text: With its place, as the loader says it; a second line may help.
+    """
+
+    level: str
+    text: str
+    path: str | None = None
+    line: int | None = None
+    column: int | None = None
+    field: str | None = None
+
+    def as_record(self) -> dict[str, Any]:
+        """The form of ``--json``."""
+        return {
+            "level": self.level,
+            "path": self.path,
+            "line": self.line,
+            "column": self.column,
+            "field": self.field,
+            "text": self.text,
+        }
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's words."""
+    from pytest_evarness.cli.session import add_project_arguments
+
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="scenarios, graphs, contract libraries, or folders"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    add_project_arguments(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Look at every file.
+
+    Returns:
+        0 no mistake (warnings are none), 1 mistakes, 2 a file that is not there or none of ours.
+    """
+    from pytest_evarness.cli.session import build_settings, tell_broken_plugins, write_error
+    from pytest_evarness.pipeline import Engine
+
+    files: list[tuple[Path, str]] = []
+    refused = False
+    for word in args.files:
+        try:
+            files.extend(_expanded(Path(word)))
+        except (InputError, UsageError) as error:
+            refused = True
+            write_error(str(error))
+    remarks: list[Remark] = []
+    with Engine(build_settings(args, [path for path, _ in files])) as engine:
+        tell_broken_plugins(engine)
+        for path, kind in files:
+            remarks.extend(_remarks(engine, path, kind))
+    remarks = list(dict.fromkeys(remarks))
+    errors = sum(remark.level == "error" for remark in remarks)
+    if args.json:
+        sys.stdout.write(_json(remarks, len(files)))
+    elif files:
+        sys.stdout.write(_text(remarks, len(files)))
+    return 2 if refused else int(errors > 0)
+
+
+# -- which files -------------------------------------------------------------------------------
+
+
+def _expanded(path: Path) -> list[tuple[Path, str]]:
+    """The file with its kind; for a folder, every file of ours in it.
+
+    Raises:
+        InputError: It cannot be read.
+        UsageError: Nothing of ours.
+    """
+    if path.is_dir():
+        files = sorted(
+            file for file in path.rglob("*") if file.suffix.lower() in _SUFFIXES and file.is_file()
+        )
+        found = [(file, kind) for file in files if (kind := _kind_in_folder(file)) is not None]
+        if not found:
+            raise UsageError(f"{path}: no file in it has a key {_KINDS}")
+        return found
+    kind = _kind(path)
+    if kind is None:
+        raise UsageError(f"{path}: no scenario, graph or contract library (it has no key {_KINDS})")
+    return [(path, kind)]
+
+
+def _kind(path: Path) -> str | None:
+    """``scenario``, ``library``, ``graph``, or None.
+
+    Raises:
+        InputError: It cannot be read, and nothing in it says what it was to be.
+    """
+    from pytest_evarness.scenario.collect import kind_of_file
+    from pytest_evarness.source.document import load_document, read_bytes
+
+    read_bytes(path, str(path))
+    kind = kind_of_file(path)
+    if kind is not None:
+        return kind
+    value = load_document(path, shown=str(path)).value
+    is_graph = isinstance(value, dict) and ("nodes" in value or "ir_version" in value)
+    return "graph" if is_graph else None
+
+
+def _kind_in_folder(path: Path) -> str | None:
+    """Likewise; a file of somebody else's that does not read is passed over."""
+    try:
+        return _kind(path)
+    except InputError:
+        return None
+
+
+# -- what is wrong -----------------------------------------------------------------------------
+
+
+def _remarks(engine: Engine, path: Path, kind: str) -> Iterator[Remark]:
+    try:
+        if kind == "scenario":
+            yield from _scenario(engine, path)
+        elif kind == "graph":
+            yield from _graph(engine, path)
+        else:
+            yield from _library(engine, path)
+    except InputError as error:
+        yield from _errors(error)
+
+
+def _errors(error: InputError) -> Iterator[Remark]:
+    if isinstance(error, InputErrors):
+        for one in error.errors:
+            yield from _errors(one)
+    else:
+        yield _error(error)
+
+
+def _error(error: InputError, level: str = "error") -> Remark:
+    where = error.where
+    if where is None:
+        return Remark(level, str(error))
+    return Remark(level, str(error), where.path, where.line, where.column, where.field)
+
+
+def _scenario(engine: Engine, path: Path) -> Iterator[Remark]:
+    for case in engine.load(path.absolute()):
+        for warning in case.warnings:
+            yield Remark("warning", warning, path=case.scenario_path)
+        for contract, place, line in _contracts(engine, case):
+            for problem in never_fires(contract, *_vocabulary(engine, case)):
+                text = f"{place}:{line}: {contract.id}: {problem}"
+                yield Remark("warning", text, place, line, field=contract.id)
+
+
+def _contracts(engine: Engine, case: Case) -> Iterator[tuple[Contract, str, int]]:
+    from pytest_evarness.contract.model import from_definition
+
+    for item in case.items:
+        if item.kind in ("contract", "trace") and item.definition and item.applies is None:
+            contract = from_definition(item.definition, engine.registry)
+            yield contract, item.path, item.line
+
+
+def _vocabulary(engine: Engine, case: Case) -> tuple[frozenset[str] | None, frozenset[str] | None]:
+    """Event types and tools that are possible in the graph of a case."""
+    from pytest_evarness.checks.evidence import named_types, possible_types
+
+    graph = case.compiled.graph
+    types = possible_types(graph, engine.registry, named_types(case.items))
+    return types, _tools(engine, graph, case.compiled.overlays)
+
+
+def _tools(engine: Engine, graph: Graph, overlays: JsonObject) -> frozenset[str]:
+    """Tools that nodes of the graph name, by the ids that events hold."""
+    aliases: dict[str, str] = {}
+    for domain in engine.registry.domains.values():
+        aliases.update(domain.aliases(overlays))
+    named: set[str] = set()
+    for node in graph.nodes.values():
+        for value in (node.config.get("tool"), node.config.get("tools")):
+            words: Any = [value] if isinstance(value, str) else value or []
+            named.update(aliases.get(word, word) for word in words if isinstance(word, str))
+    return frozenset(named)
+
+
+def _graph(engine: Engine, path: Path) -> Iterator[Remark]:
+    from pytest_evarness.scenario.harness import Harnesses
+    from pytest_evarness.scenario.reference import References
+
+    settings = engine.settings
+    absolute = path.absolute()
+    harnesses = Harnesses(
+        engine.registry,
+        References(absolute.parent, settings.root),
+        home=settings.home,
+        variables=settings.variables,
+        scenario_name="",
+    )
+    harness, fault = harnesses.resolve(absolute.name)
+    if harness is None:
+        assert fault is not None, "a reference that names nothing says why"
+        raise InputError(f"{path}: {fault.text}", fix=fault.fix)
+    for error in (*harness.errors, *harness.overlays.errors):
+        yield from _errors(error)
+    if harness.graph is None or harness.document is None:
+        return
+    for finding in harness.lint:
+        error = harness.document.error(_fault(finding))
+        yield _error(error, finding.level)
+    tools = _tools(engine, harness.graph, harness.overlays.values)
+    for index, name in enumerate(harness.graph.params.invariants):
+        where = harness.document.where(("params", "invariants", index))
+        try:
+            contract = engine.library.resolve(name, beside=harness.beside)
+        except InputError as error:
+            yield _error(InputError(error.problem, where=error.where or where, fix=error.fix))
+            continue
+        types = _graph_types(engine, harness.graph, contract)
+        for problem in never_fires(contract, types, tools):
+            yield _error(InputError(f"{name}: {problem}", where=where), "warning")
+
+
+def _graph_types(engine: Engine, graph: Graph, contract: Contract) -> frozenset[str] | None:
+    from pytest_evarness.checks.evidence import possible_types
+
+    return possible_types(graph, engine.registry, contract.required_types)
+
+
+def _fault(finding: LintFinding) -> Any:
+    from pytest_evarness.errors import Fault
+
+    return Fault(finding.path, finding.message, rule=finding.code, fix=finding.fix)
+
+
+def _library(engine: Engine, path: Path) -> Iterator[Remark]:
+    from pytest_evarness.contract.library import read_library_file
+
+    settings, absolute = engine.settings, path.absolute()
+    is_project = any(absolute.is_relative_to(folder) for folder in settings.contract_folders)
+    found = read_library_file(
+        absolute,
+        engine.registry,
+        label="project" if is_project else "beside",
+        root=settings.root,
+    )
+    for error in found.errors:
+        yield from _errors(error)
+    for warning in found.warnings:
+        yield Remark("warning", warning, found.shown)
+
+
+# -- contracts that can never fire -------------------------------------------------------------
+
+
+def never_fires(
+    contract: Contract, types: frozenset[str] | None, tools: frozenset[str] | None
+) -> Iterator[str]:
+    """Sentences for the parts of a contract that cannot match in a graph.
+
+    Args:
+        types: Event types that runs of the graph can emit; None when that is not known.
+        tools: Tools that the graph's nodes name; None when that is not known.
+    """
+    from pytest_evarness.contract.rule import (
+        AtMost,
+        Eventually,
+        Every,
+        LeadsTo,
+        Never,
+        Precedes,
+        roles_of,
+    )
+
+    dead = {
+        name: why for name, role in roles_of(contract.rule) if (why := _dead(role, types, tools))
+    }
+    rule = contract.rule
+    cannot = "can never fire in this graph"
+    if isinstance(rule, Never):
+        for name in ("never", "after", "between[0]", "between[1]"):
+            if name in dead:
+                what = "" if name == "never" else f"its scope '{name}' never comes about: "
+                yield f"{cannot}: {what}{dead[name]}"
+                return
+    elif isinstance(rule, Eventually):
+        if "eventually" in dead:
+            yield f"can never pass in this graph: {dead['eventually']}"
+    elif isinstance(rule, Every | AtMost):
+        yield from (f"{cannot}: {why}" for why in dead.values())
+    elif isinstance(rule, Precedes):
+        if "second" in dead:
+            yield f"{cannot}: {dead['second']}"
+            return
+        firsts = [why for name, why in dead.items() if name.startswith("first")]
+        yield from (f"fails whenever 'second' comes about in this graph: {w}" for w in firsts)
+    elif isinstance(rule, LeadsTo):
+        if "when" in dead:
+            yield f"{cannot}: {dead['when']}"
+        elif "then" in dead:
+            yield f"fails whenever 'when' comes about in this graph: {dead['then']}"
+
+
+def _dead(role: Role, types: frozenset[str] | None, tools: frozenset[str] | None) -> str | None:
+    """Why no alternative of a role can match; None where one can."""
+    reasons = [_dead_pattern(pattern, types, tools) for pattern in role]
+    known = [reason for reason in reasons if reason is not None]
+    return "; ".join(dict.fromkeys(known)) if len(known) == len(reasons) else None
+
+
+def _dead_pattern(
+    pattern: Pattern, types: frozenset[str] | None, tools: frozenset[str] | None
+) -> str | None:
+    if pattern.types is None:
+        return None
+    if types is not None and not types.intersection(pattern.types):
+        return f"no node of it emits {_listed(pattern.types)}"
+    if tools is None:
+        return None
+    for path, matcher in pattern.where:
+        if str(path) in ("tool", "capability"):
+            wanted = _equal_to(matcher)
+            if wanted is not None and not tools.intersection(wanted):
+                return f"no node of it names the tool {_listed(wanted)}"
+    return None
+
+
+def _equal_to(matcher: Any) -> list[str] | None:
+    """The texts that a value may equal; None where the matcher asks something else."""
+    for operation in matcher.operations:
+        if operation.name == "equals" and isinstance(operation.argument, str):
+            return [operation.argument]
+        if operation.name == "in" and all(isinstance(one, str) for one in operation.argument):
+            return list(operation.argument)
+    return None
+
+
+def _listed(words: Iterable[str]) -> str:
+    return " or ".join(f"'{word}'" for word in words)
+
+
+# -- how it is told ----------------------------------------------------------------------------
+
+
+def _text(remarks: Sequence[Remark], files: int) -> str:
+    from pytest_evarness.report.text import clean
+
+    lines = [
+        clean(remark.text if remark.level == "error" else f"warning: {remark.text}")
+        for remark in remarks
+    ]
+    errors = sum(remark.level == "error" for remark in remarks)
+    lines.append(
+        f"{_count(files, 'file')}: {_count(errors, 'error')},"
+        f" {_count(len(remarks) - errors, 'warning')}"
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def _json(remarks: Sequence[Remark], files: int) -> str:
+    errors = sum(remark.level == "error" for remark in remarks)
+    record = {
+        "files": files,
+        "errors": errors,
+        "warnings": len(remarks) - errors,
+        "remarks": [remark.as_record() for remark in remarks],
+    }
+    return json.dumps(record, indent=2, ensure_ascii=True) + "\n"

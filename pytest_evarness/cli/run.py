@@ -1,0 +1,200 @@
+"""``pytest-evarness run``: one run, its events as they happen; nothing is judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_evarness.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Mapping
+
+    from pytest_evarness.core.event import Event
+    from pytest_evarness.core.execution import Run
+    from pytest_evarness.pipeline import Engine
+    from pytest_evarness.scenario.case import Case
+
+__all__ = ["EXIT", "HELP", "NAME", "add_arguments", "main"]
+
+NAME = "run"
+HELP = "run a scenario's case, or a graph with a fixture, and show its events"
+
+EXIT = {"completed": 0, "failed": 1, "blocked": 1, "paused": 3, "unscripted": 3, "unfinished": 3}
+"""By status. Paused is not success: a person has not decided."""
+
+_PAYLOAD = 120
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's words."""
+    from pytest_evarness.cli.session import add_project_arguments
+
+    parser.add_argument(
+        "source", metavar="SCENARIO|GRAPH", help="a scenario file, a graph, or pattern:NAME"
+    )
+    parser.add_argument("--case", metavar="C", help="the case to run, where there are several")
+    parser.add_argument("--fixture", metavar="F", help="run a graph in the world of this fixture")
+    parser.add_argument(
+        "--approve",
+        action="append",
+        default=[],
+        metavar="N=approve",
+        help="the decision at gate N: approve or reject; repeatable",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="lines {seq, type, node_id, payload} on standard output"
+    )
+    add_project_arguments(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run once.
+
+    Returns:
+        0 completed, 1 failed or blocked, 2 wrong use or input (nothing has run then), 3 paused or
+        undecided.
+    """
+    from pytest_evarness.cli.session import parse_decisions, tell_broken_plugins
+    from pytest_evarness.core.execution import execute
+    from pytest_evarness.core.secret import read_secrets
+
+    decisions = parse_decisions(args.approve)
+    engine, case = _load(args, decisions)
+    tell_broken_plugins(engine)
+    show = _json_line if args.json else _line_writer()
+    with engine:
+        run = execute(
+            case.compiled,
+            engine.registry,
+            secrets=read_secrets(case.compiled.secrets, os.environ),
+            observers=[show],
+        )
+    sys.stdout.flush()
+    _tell_end(run)
+    return EXIT[run.status]
+
+
+def _load(args: argparse.Namespace, decisions: Mapping[str, str]) -> tuple[Engine, Case]:
+    from pytest_evarness.api import choose_case
+    from pytest_evarness.cli.session import PATTERN, build_settings, load_cases
+
+    if args.fixture is not None:
+        if args.case is not None:
+            raise UsageError("--case goes with a scenario, --fixture with a graph")
+        return _load_graph(args, decisions)
+    source = args.source
+    if source.startswith(PATTERN):
+        settings = build_settings(args, [])
+    else:
+        path = Path(source)
+        if _is_graph(path):
+            raise UsageError(
+                f"{source}: a graph runs in the world of a fixture", fix="add '--fixture F'"
+            )
+        settings = build_settings(args, [path])
+    # A decision is for one case, so the case is chosen first.
+    engine, cases = load_cases(settings, source, args.case, decisions)
+    return engine, choose_case([case for _, case in cases], None)
+
+
+def _is_graph(path: Path) -> bool:
+    from pytest_evarness.source.document import load_document
+
+    try:
+        value = load_document(path, shown=str(path)).value
+    except InputError:
+        # Whoever loads it as a scenario says what is wrong with it.
+        if not path.is_file():
+            raise
+        return False
+    return isinstance(value, dict) and "nodes" in value and "evarness" not in value
+
+
+def _load_graph(args: argparse.Namespace, decisions: Mapping[str, str]) -> tuple[Engine, Case]:
+    from pytest_evarness.cli.session import build_settings
+    from pytest_evarness.pipeline import Engine
+    from pytest_evarness.source.document import read_bytes
+
+    graph, fixture = Path(args.source), Path(args.fixture)
+    for path in (graph, fixture):
+        read_bytes(path, str(path))
+    settings = build_settings(args, [graph, fixture])
+    root = settings.root
+    environment: dict[str, Any] = {"fixture": _reference(fixture, root)}
+    if decisions:
+        environment["approvals"] = dict(decisions)
+    value = {
+        "evarness": 1,
+        "subject": {"graph": _reference(graph, root)},
+        "environment": environment,
+        # Nothing is judged here; a case has to assert something all the same.
+        "expect": {"status": "completed"},
+    }
+    engine = Engine(settings)
+    (case,) = engine.compile(value, root)
+    return engine, case
+
+
+def _reference(path: Path, root: Path) -> str:
+    return Path(os.path.normpath(path.absolute())).relative_to(root).as_posix()
+
+
+# -- what is shown -----------------------------------------------------------------------------
+
+
+def _json_line(event: Event) -> None:
+    record = {key: event.as_record()[key] for key in ("seq", "type", "node_id", "payload")}
+    sys.stdout.write(json.dumps(record, ensure_ascii=True) + "\n")
+    sys.stdout.flush()
+
+
+def _line_writer() -> Callable[[Event], None]:
+    from pytest_evarness.core.json import shown
+    from pytest_evarness.report.text import one_line
+
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+    def write(event: Event) -> None:
+        kind = f"{one_line(event.type):<22}"
+        if colour:
+            kind = f"\x1b[{_COLOURS.get(event.type, '0')}m{kind}\x1b[0m"
+        node = "-" if event.node_id is None else one_line(event.node_id, 40)
+        parts = (f"{one_line(str(key))}={shown(value, 60)}" for key, value in event.payload.items())
+        payload = one_line(" ".join(parts), _PAYLOAD)
+        sys.stdout.write(f"{event.seq:>5}  {kind}  {node:<8}  {payload}".rstrip() + "\n")
+        sys.stdout.flush()
+
+    return write
+
+
+_COLOURS = {
+    "run_started": "1",
+    "run_finished": "1;32",
+    "run_failed": "1;31",
+    "run_paused": "1;33",
+    "policy_violation": "31",
+    "engine_error": "31",
+    "approval_requested": "33",
+    "approval_granted": "32",
+    "approval_rejected": "31",
+    "tool_called": "36",
+}
+
+
+def _tell_end(run: Run) -> None:
+    from pytest_evarness.report.text import clean, one_line
+
+    lines = [f"{run.status} after {len(run.events)} events"]
+    if run.error is not None:
+        lines[0] += f": {one_line(run.error, 600)}"
+    if run.pending is not None:
+        node = one_line(run.pending["node"])
+        lines.append(f"  waits for a decision at {node}: {one_line(run.pending['prompt'])}")
+        lines.append(f"  try: --approve {node}=approve")
+    lines.extend(f"  not used: {one_line(text)}" for text in run.leftovers)
+    sys.stderr.write(clean("\n".join(lines)) + "\n")
