@@ -1,0 +1,86 @@
+"""What the pages and lessons of this domain show is true when it is tried."""
+
+from __future__ import annotations
+
+import copy
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_evarness.domains.agents.manifest import parse_manifests
+from pytest_evarness.source.document import parse_yaml
+from tests.domains.agents import harness as h
+
+PAGES = ("agents.md", "patterns.md")
+
+
+def examples(page: str) -> list[Any]:
+    text = (h.REPOSITORY / "docs" / page).read_text("utf-8")
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert blocks
+    return [parse_yaml(block, page).value for block in blocks]
+
+
+SCENARIOS = [
+    (value, case)
+    for page in PAGES
+    for value in examples(page)
+    if "evarness" in value
+    for case in value["cases"]
+]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "case"), SCENARIOS, ids=[f"{value['id']}-{case}" for value, case in SCENARIOS]
+)
+def test_every_scenario_of_a_page_is_valid(scenario: Any, case: str, tmp_path: Path) -> None:
+    from pytest_evarness.api import Runner
+    from pytest_evarness.pipeline import Settings
+
+    runner = Runner(Settings(root=tmp_path, home=None, rerun="inline"))
+    try:
+        result = runner.run(copy.deepcopy(scenario), case)
+    finally:
+        runner.close()
+    assert result.verdict == "valid", [
+        finding.reason for finding in result.findings if finding.outcome
+    ]
+
+
+def test_every_manifest_of_a_page_is_one() -> None:
+    for value in examples("agents.md"):
+        if "tools" in value:
+            made, faults = parse_manifests(value)
+            assert faults == []
+            assert made
+
+
+def test_the_page_names_every_type_key_and_remark() -> None:
+    page = (h.REPOSITORY / "docs" / "agents.md").read_text("utf-8")
+    own = [name for name, one in h.registry().event_types.items() if one.source == "agents"]
+    configs = {
+        key
+        for _, node_type in h.registry().node_types.items()
+        for key in node_type.config_schema["properties"]  # type: ignore[union-attr, call-overload, index]
+    }
+    keys = [key.name for key in h.domain().environment_keys()]
+    for word in [*own, *h.registry().node_types.names(), *sorted(configs - {"mode"}), *keys]:
+        assert re.search(rf"(?<![\w]){re.escape(word)}(?![\w])", page), word
+
+
+@pytest.mark.parametrize("name", h.registry().patterns.names())
+def test_every_pattern_has_a_lesson_a_scenario_and_owned_contracts(name: str) -> None:
+    folder = h.PATTERNS / name
+    lesson = (folder / "lesson.md").read_text("utf-8")
+    index = (h.REPOSITORY / "docs" / "lessons" / "README.md").read_text("utf-8")
+    assert f"patterns/{name}/lesson.md" in index
+    contracts = h.read(folder / "contracts.yaml")["contracts"]
+    for contract, body in contracts.items():
+        assert contract in lesson
+        assert body["owner"]
+        assert body["rationale"]
+        assert contract in h.read(folder / "graph.json")["params"]["invariants"]
+    scenario = h.read(h.REPOSITORY / "scenarios" / f"{name}.yaml")
+    assert str(scenario["subject"]["graph"]).startswith(f"pattern:{name}")
