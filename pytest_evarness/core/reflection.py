@@ -41,7 +41,9 @@ def serve(hello: Mapping[str, Any]) -> NoReturn:
     pipe.send({"probe": hash(_probe())})
     worker = _Worker(registry)
     while (request := pipe.receive()) is not None:
-        pipe.send(worker.answer(request))
+        answer = worker.answer(request)
+        pipe.silence()
+        pipe.send(answer)
     # Threads and exit handlers of a node have nothing to say any more.
     os._exit(0)
 
@@ -60,9 +62,18 @@ class _Pipe:
         self._input = _moved(0, 200)
         self._output = _moved(1, 201)
         nothing = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):
-            os.dup2(nothing, number)
+        self._nothing = _moved(nothing, 203)
         os.close(nothing)
+        self.silence()
+
+    def silence(self) -> None:
+        """Standard input and output lead nowhere, whatever the last node did to them."""
+        for number, name in enumerate(("stdin", "stdout", "stderr")):
+            os.dup2(self._nothing, number)
+            stream = getattr(sys, name)
+            if stream is None or stream.closed:
+                mode = "w" if number else "r"
+                setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
     def send(self, message: Mapping[str, Any]) -> None:
         body = json.dumps(message, ensure_ascii=True).encode("ascii")

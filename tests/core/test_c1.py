@@ -110,7 +110,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(JSON)
 def test_the_fast_encoder_agrees_with_the_slow_one_and_with_json_dumps(value: Any) -> None:
     text = c1.text(value)

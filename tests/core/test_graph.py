@@ -441,5 +441,5 @@ def seconds_for(document: dict[str, Any]) -> float:
 def test_time_grows_with_the_size_and_not_with_its_square() -> None:
     assert seconds_for(chain(5000)) < 2.0
     assert seconds_for(dense(500, 22_000)) < 2.0
-    small, large = seconds_for(chain(1000)), seconds_for(chain(8000))
+    small, large = seconds_for(chain(500)), seconds_for(chain(4000))
     assert large < 8 * small * 4 + 0.1
