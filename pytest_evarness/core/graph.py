@@ -378,12 +378,14 @@ class _Reader:
         node_type = self.registry.node_types.find(type_name)
         if node_type is None:
             known = self.registry.node_types.names()
-            near = nearest(type_name, known)
+            is_later = type_name in self.registry.later_node_types
+            near = None if is_later else nearest(type_name, known)
+            problem = "node type is not in this version" if is_later else "unknown node type"
             self.found.append(
                 LintFinding(
                     "error",
                     "unknown_node_type",
-                    f"unknown node type (got '{type_name}'; known: {', '.join(known) or 'none'})",
+                    f"{problem} (got '{type_name}'; known: {', '.join(known) or 'none'})",
                     (*path, "type"),
                     node_id,
                     fix=f"write '{near}'" if near else None,

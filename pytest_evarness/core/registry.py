@@ -114,6 +114,8 @@ class Registry:
     Attributes:
         broken: ``(plug-in, error)`` of each one that could not be loaded; it breaks nothing else.
         sources: Names of the plug-ins that were loaded, in order.
+        later_node_types: Names of node types that a domain offers in a later version, so that a
+            graph which has one is refused with that word rather than with a name that looks near.
     """
 
     def __init__(self) -> None:
@@ -128,6 +130,7 @@ class Registry:
         self.exporters: Table[Exporter] = Table("exporter")
         self.broken: list[tuple[str, str]] = []
         self.sources: list[str] = []
+        self.later_node_types: set[str] = set()
 
     def predicate(self, name: str) -> Callable[[Predicate], Predicate]:
         """Decorator: offer a function over one event as ``satisfies: name``."""

@@ -22,13 +22,14 @@ def register(registry: Registry) -> None:
     """
     from pytest_evarness.domains.agents.domain import AgentsDomain
     from pytest_evarness.domains.agents.lint import register_lint
-    from pytest_evarness.domains.agents.node.types import NODE_TYPES
+    from pytest_evarness.domains.agents.node.types import LATER, NODE_TYPES
     from pytest_evarness.domains.agents.pattern import register_patterns
     from pytest_evarness.domains.agents.vocabulary import register_events
 
     register_events(registry)
     for node_type in NODE_TYPES:
         registry.node_types.register(node_type.name, node_type)
+    registry.later_node_types |= LATER
     register_lint(registry)
     register_patterns(registry)
     registry.domains.register(AgentsDomain.name, AgentsDomain(registry))

@@ -112,6 +112,9 @@ def test_a_tool_that_no_manifest_names_is_said_with_the_nearest() -> None:
 def test_an_unknown_type_and_port_are_errors_with_the_nearest_name() -> None:
     (found,) = [one for one in h.remarks(h.chain(("lm", {}))) if one.level == "error"]
     assert found.fix == "write 'llm'"
+    (later,) = [one for one in h.remarks(h.chain(("loop_controller", {}))) if one.level == "error"]
+    assert later.message.startswith("node type is not in this version (got 'loop_controller'; ")
+    assert later.fix is None
     wrong = graph({"a": IN, "c": ("context_assembler", {})}, "a>c.questions")
     (found,) = [one for one in h.remarks(wrong) if one.level == "error"]
     assert "question" in (found.fix or "")

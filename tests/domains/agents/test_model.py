@@ -118,3 +118,13 @@ def test_top_p_is_accepted_and_said_to_do_nothing() -> None:
 @pytest.mark.parametrize("config", [{"temperature": 3}, {"max_tokens": 0}, {"max_token": 5}])
 def test_a_configuration_that_is_none_is_refused(config: dict[str, Any]) -> None:
     assert [level for level, _, _ in h.codes(h.chain(("llm", config)))][:1] == ["error"]
+
+
+def test_a_long_text_is_cut_in_the_event_and_whole_for_the_model() -> None:
+    text = "é" * 5000
+    run = ask(user_input=text, default_response={"text": "x" * 9000}, config={"max_tokens": 4000})
+    request = h.payload(run, "llm_request")
+    assert request["truncated"] is True
+    assert request["text"] == "é" * 2048
+    assert request["prompt_digest"] == sha256_text(text)
+    assert run.output is not None

@@ -22,7 +22,7 @@ from pytest_evarness.domains.agents.node.route import INTENT_ROUTER
 from pytest_evarness.domains.agents.node.step import PYTHON
 from pytest_evarness.domains.agents.node.tool import TOOL
 
-__all__ = ["NODE_TYPES", "REVOKING"]
+__all__ = ["LATER", "NODE_TYPES", "REVOKING"]
 
 NODE_TYPES = (
     APPROVAL_GATE,
@@ -43,3 +43,27 @@ NODE_TYPES = (
 
 REVOKING = frozenset(node.name for node in NODE_TYPES if CUSTOM_TRAIT not in node.traits)
 """Node types before which an approval can be revoked: those that share this domain's state."""
+
+LATER = frozenset(
+    {
+        "cost_latency_monitor",
+        "data_classifier",
+        "episodic_memory",
+        "judge_chain",
+        "judge_panel",
+        "llm_guard",
+        "llm_judge",
+        "loop_controller",
+        "metrics_emitter",
+        "policy_gate",
+        "procedural_memory",
+        "rate_budget_limiter",
+        "redaction_rules",
+        "semantic_memory",
+        "summary_consolidator",
+        "tier_router",
+        "trace_probe",
+        "working_memory",
+    }
+)
+"""Published node types that no version offers yet; a graph that has one is told so."""
