@@ -210,10 +210,9 @@ def _check_item(item: Mapping[str, Any], definitions: Mapping[str, Any], place: 
         _refuse(f"{place}.decides", "a gate decides alone")
     if item["gate"] and item["informational"]:
         _refuse(f"{place}.informational", "a gate is not informational")
-    wants_definition = item["kind"] in ("contract", "trace")
-    if wants_definition and item["definition"] is None:
+    if item["kind"] in ("contract", "trace") and item["definition"] is None:
         _refuse(f"{place}.definition", "a contract without a definition")
-    if wants_definition and type(definitions[item["definition"]]) is not dict:
+    if item["definition"] is not None and type(definitions[item["definition"]]) is not dict:
         _refuse(f"{place}.definition", "the definition is no mapping")
     if item["kind"] == "contract" and not item["gate"]:
         sealed = definitions[item["definition"]]
@@ -273,11 +272,12 @@ def check_cases(predicate: Mapping[str, Any]) -> None:
             _same(f"{place}.inputs.{name}", c1.sha256_text(inputs[name]), planned[digest])
         try:
             derived = inputs_of(inputs["compiled"], inputs["scenario"])
+            name_inside = json.loads(inputs["compiled"])["case"]
         except (KeyError, TypeError, AttributeError) as error:
             raise UnverifiedError(f"{place}.inputs.compiled: no compiled case") from error
         for name, value in derived.items():
             _same(f"{place}.inputs.{name}", inputs[name], value)
-        _same(f"{place}.inputs.compiled.case", json.loads(inputs["compiled"])["case"], case["id"])
+        _same(f"{place}.inputs.compiled.case", name_inside, case["id"])
         referred |= {inputs["graph"], inputs["overlays"]}
         if inputs["policy"] is not None:
             met_policies.add((planned["file"], inputs["policy"]))

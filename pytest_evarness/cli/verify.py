@@ -144,7 +144,14 @@ def _text(report: Report, args: argparse.Namespace) -> str:
         lines.extend(f"  {text}" for text in report.taken_on_word)
         lines.append("")
     lines.extend(_conclusion(report, args))
-    return "\n".join(lines) + "\n"
+    return "".join(f"{_harmless(line)}\n" for line in lines)
+
+
+def _harmless(line: str) -> str:
+    """A line that only shows: what a stranger wrote must not reach the terminal as a command."""
+    encoding = sys.stdout.encoding or "utf-8"
+    plain = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in line)
+    return plain.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _conclusion(report: Report, args: argparse.Namespace) -> list[str]:
