@@ -158,13 +158,15 @@ def _tools_of(graph: Graph, manifests: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _unknown(path: tuple[str | int, ...], kind: str, word: str, known: Iterable[str]) -> Fault:
+def _unknown(
+    path: tuple[str | int, ...], word: str, known: Iterable[str], ids: Iterable[str]
+) -> Fault:
     near = nearest(word, known)
     return Fault(
         path,
-        f"unknown {kind}",
+        "unknown tool",
         got=quoted(word),
-        rule=f"known: {one_of(sorted(known)) or 'none'}",
+        rule=f"known: {one_of(sorted(ids)) or 'none'}",
         fix=f"write {quoted(near)}" if near else None,
         at_key=True,
     )
@@ -202,7 +204,8 @@ def _approval_faults(graph: Graph, environment: JsonObject) -> list[Fault]:
 
 def _tool_faults(graph: Graph, environment: JsonObject, overlays: JsonObject) -> list[Fault]:
     manifests = manifests_of(overlays)
-    known = {*manifests, *aliases_of(manifests), *_tools_of(graph, manifests)}
+    ids = {*manifests, *_tools_of(graph, manifests)}
+    known = ids | aliases_of(manifests).keys()
     faults = []
     for key in ("tools", "faults"):
         named: Any = environment.get(key) or {}
@@ -212,7 +215,7 @@ def _tool_faults(graph: Graph, environment: JsonObject, overlays: JsonObject) ->
                 continue
             if name not in known:
                 words = known | _GLOBAL_FAULTS if key == "faults" else known
-                faults.append(_unknown((key, name), "tool", name, words))
+                faults.append(_unknown((key, name), name, words, ids))
                 continue
             tool = canonical(name, manifests)
             if tool in owners:
