@@ -210,7 +210,9 @@ class Environment:
             return Fault(
                 (name,), f"key {quoted(name)} is not in this version", fix="remove it", at_key=True
             )
-        known = [*self.names(), "scenario"] if fixture else self.names()
+        # A key that a domain keeps for later refuses every value; it is nothing to advise.
+        known = [key.name for key in self.keys.values() if "not" not in key.schema]
         if fixture:
             known.remove("fixture")
+            known.append("scenario")
         return unknown_key((), name, known)

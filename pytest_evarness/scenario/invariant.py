@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.outcome import Severity
 from pytest_evarness.core.plan import PlannedItem
-from pytest_evarness.errors import Fault, InputError
+from pytest_evarness.errors import Fault, InputError, InputErrors
 from pytest_evarness.scenario.shape import ContractCheck, Entry, TraceCheck
 from pytest_evarness.source.quote import nearest, one_of, quoted
 
@@ -345,7 +345,8 @@ class Planner:
             self.used.append(found)
             return found
         self.asserts = True
-        if found.where is not None and found.where.path is not None:
+        has_place = found.where is not None and found.where.path is not None
+        if has_place or isinstance(found, InputErrors):
             self.plan.report_error(found)  # the library's own file and line
         elif mark is not None:
             from pytest_evarness.source.place import as_where

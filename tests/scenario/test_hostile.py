@@ -19,10 +19,11 @@ from pytest_evarness.scenario.shape import SECTIONS
 WORDS = st.sampled_from(
     [
         *SECTIONS,
-        *["default", "a", "n3", "n4", "hard", "draft", "seed", "params", "approvals", "graph", "waive", "fixture", "check", "type"],
-        *["trace", "contract", "assert", "never", "status", "cases", "weight", "gate", "pass_threshold", "approve"],
-        *["environment.seed", "params.x", "faults", "attacks", "expect", "llm", "tools", "null", "nodes"],
-        *["pattern:single_shot_qa", "graphs/send.json"],
+        *("default", "a", "n3", "n4", "hard", "draft", "seed", "params", "approvals", "graph"),
+        *("waive", "fixture", "check", "type", "trace", "contract", "assert", "never", "status"),
+        *("weight", "gate", "pass_threshold", "approve", "environment.seed", "params.x", "null"),
+        *("faults", "attacks", "llm", "tools", "nodes", "pattern:single_shot_qa"),
+        "graphs/send.json",
     ]
 )
 LEAVES = (

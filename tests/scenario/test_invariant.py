@@ -80,7 +80,8 @@ def test_every_item_has_the_line_of_what_it_judges(project: Any, minimal: str) -
 
 def test_defaults_of_a_contract_are_its_own(project: Any, minimal: str) -> None:
     item = by_id(project.one(f"{minimal}invariants: {{strict: {{}}}}\n"))["strict"]
-    assert (item.gate, item.decides, item.weight) == (True, True, 0)
+    assert (item.gate, item.decides) == (True, True)
+    assert item.weight == 0
     assert (item.severity.value, item.vacuous, item.version) == ("critical", "indeterminate", 1)
     assert item.enforced_by == ("approval_gate",)
     assert item.definition is not None
@@ -90,7 +91,8 @@ def test_defaults_of_a_contract_are_its_own(project: Any, minimal: str) -> None:
 def test_defaults_of_a_trace_check(project: Any, minimal: str) -> None:
     text = f"{minimal}invariants: {{a: {{description: d, check: {TRACE}}}}}\n"
     item = by_id(project.one(text))["a"]
-    assert (item.kind, item.gate, item.decides, item.weight) == ("trace", False, True, 1)
+    assert (item.kind, item.gate, item.decides) == ("trace", False, True)
+    assert item.weight == 1
     assert (item.severity.value, item.vacuous, item.version) == ("major", "pass", None)
     assert item.untested
     assert item.description == "d"
@@ -110,7 +112,8 @@ def test_a_written_entry_changes_what_it_may(project: Any, minimal: str) -> None
 def test_the_long_form_of_a_contract_means_the_short_one(project: Any, minimal: str) -> None:
     text = f"{minimal}invariants: {{mine: {{check: {{type: contract, id: hard}}}}}}\n"
     item = by_id(project.one(text))["mine"]
-    assert (item.kind, item.gate, item.weight, item.version) == ("contract", True, 0, 1)
+    assert (item.kind, item.gate, item.version) == ("contract", True, 1)
+    assert item.weight == 0
     assert item.definition is not None
     assert item.definition["id"] == "hard"
 
@@ -180,7 +183,8 @@ def test_a_soft_contract_may_be_made_hard_and_a_hard_one_may_say_so(
 
 def test_a_draft_is_no_gate_and_decides_nothing(project: Any, minimal: str) -> None:
     item = by_id(project.one(f"{minimal}invariants: {{draft: {{weight: 1}}}}\n"))["draft"]
-    assert (item.gate, item.decides, item.informational, item.weight) == (False, False, True, 0)
+    assert (item.gate, item.decides, item.informational) == (False, False, True)
+    assert item.weight == 0
     found = project.refused(f"{minimal}invariants: {{draft: {{gate: true}}}}\n")
     assert "invariants.draft.gate: a draft cannot be a gate (got true)" in found
 
@@ -251,7 +255,8 @@ def test_an_unwritten_expectation_is_completed_and_says_so(project: Any, minimal
     assert item.definition == {
         "status": "completed", "nodes_run": [], "nodes_not_run": [], "written": False,
     }  # fmt: skip
-    assert (item.written, item.gate, item.weight) == (False, True, 0)
+    assert (item.written, item.gate) == (False, True)
+    assert item.weight == 0
 
 
 def test_a_written_expectation_is_normalised(project: Any, minimal: str) -> None:

@@ -55,6 +55,11 @@ def test_only_format_1_is_read(project: Any, minimal: str, version: str) -> None
     assert found.startswith("s.yaml:1:11: evarness: must be 1 (got ")
 
 
+MISSPELT_RULE = (
+    "invariants: {a: {description: d, check: {type: trace, assert:"
+    " {never: {type: tool_called, wher: {tool: x}}}}}}"
+)
+
 # -- unknown keys at every level (YML-09) ---------------------------------------------------------
 
 
@@ -91,8 +96,7 @@ def test_an_unknown_key_is_refused_whatever_its_value(
             "write 'assert'",
         ),
         (
-            "invariants: {a: {description: d, check: {type: trace, assert:"
-             " {never: {type: tool_called, wher: {tool: x}}}}}}",
+            MISSPELT_RULE,
             "s.yaml:3:91: invariants.a.check.assert.never: unknown key (got 'wher'",
             "write 'where'",
         ),
