@@ -78,7 +78,8 @@ def check_findings(predicate: Mapping[str, Any], events: Events, registry: Regis
             evidence = _evidence(case, replica, events, registry, graphs, items)
             given: dict[str, Finding] = {}
             if foreign:
-                given = _given(items, replica, registry, place)
+                unsure = evidence.possible is None
+                given = _given(items, replica, registry, place, unsure=unsure)
                 word.extend(
                     f"{case['nodeid']}::{name}: judged with parts of a plug-in" for name in given
                 )
@@ -185,9 +186,19 @@ def check_output(predicate: Mapping[str, Any], events: Events) -> list[str]:
 
 
 def _given(
-    items: tuple[PlannedItem, ...], replica: Mapping[str, Any], registry: Registry, place: str
+    items: tuple[PlannedItem, ...],
+    replica: Mapping[str, Any],
+    registry: Registry,
+    place: str,
+    *,
+    unsure: bool,
 ) -> dict[str, Finding]:
-    """Findings that need a predicate or an event type that only a plug-in brings."""
+    """Findings that need a predicate, or a node type, that only a plug-in brings.
+
+    Args:
+        unsure: A node type is not known here, so whether an event could occur at all is not either;
+            that makes the difference between a pass and a vacuous one.
+    """
     from pytest_evarness.contract.model import from_definition
 
     given = {}
@@ -195,6 +206,9 @@ def _given(
         if item.kind not in ("contract", "trace") or item.definition is None:
             continue
         if item.broken is not None or item.applies is not None:
+            continue
+        if unsure and record["vacuous"]:
+            given[item.id] = _parsed_finding(record, f"{place}.findings[{item.id}]")
             continue
         try:
             from_definition(item.definition, registry)
@@ -305,7 +319,13 @@ def run_again(
             compiled.append((case, again))
     for case, again in compiled:
         run = execute(again, registry)
-        recorded = case["replicas"][0]["runs"][0]
+        replica = case["replicas"][0]
+        recorded = replica["runs"][0]
+        if run.leftovers != replica["leftovers"]:
+            raise UnverifiedError(
+                f"{case['nodeid']}: run again here, other answers were left over"
+                f" ({shown(run.leftovers)})"
+            )
         for name in ("status", "trace_digest", "chain_digest", "world_digest"):
             if getattr(run, name) != recorded[name]:
                 raise UnverifiedError(

@@ -11,6 +11,7 @@ from pytest_evarness.bundle.not_proven import STANDING_LIMITS, UNSIGNED, not_pro
 from pytest_evarness.bundle.seal import redefined
 from pytest_evarness.bundle.summary import summarise
 from pytest_evarness.core import c1
+from tests.bundle.builder import APPROVE, PENDING, REJECT, Spec, statement_of
 
 DONE = c1.text({"status": "completed"})
 PAUSED = c1.text({"status": "paused"})
@@ -237,3 +238,28 @@ def test_a_contract_that_changed_under_its_version_is_found() -> None:
     assert redefined(before, newer) == []
     assert redefined([], other) == []
     assert redefined(before, other) == other
+
+
+# -- what no case exercised ---------------------------------------------------------------------
+
+
+def exercised(*specs: Spec) -> list[str]:
+    predicate = statement_of(*specs)["predicate"]
+    return [text for text in predicate["not_proven"] if "that no case exercised" in text]
+
+
+def test_nodes_and_edges_that_no_case_reached_are_named() -> None:
+    said = exercised(PENDING)
+    assert "nodes of graph 'gated-send' that no case exercised: n3, n4, n7" in said
+    assert "edges of graph 'gated-send' that no case exercised: n3 -> n4, n4 -> n7" in said
+
+
+def test_a_case_that_reaches_them_takes_them_off_the_list() -> None:
+    assert not any(text.startswith("nodes of") for text in exercised(PENDING, APPROVE))
+    assert not any(text.startswith("edges of") for text in exercised(PENDING, APPROVE))
+
+
+def test_a_domain_names_what_it_knows_of() -> None:
+    # A rejected send is a branch of its own.
+    assert any("reject" in text for text in exercised(APPROVE))
+    assert not any("reject" in text for text in exercised(APPROVE, REJECT))

@@ -639,13 +639,23 @@ def test_verification_imports_nothing_by_name_and_starts_no_process(
     assert verified(data, key.public).exit == 0
 
 
-def test_a_verifier_without_the_domain_refuses_nothing_that_it_cannot_judge(
+def test_a_verifier_without_the_domain_takes_only_that_part_on_the_signers_word(
     key: SigningKey,
 ) -> None:
     from pytest_evarness.core.vocabulary import register_kernel
 
     bare = Registry()
     register_kernel(bare)
-    data = bundle_of(statement_of(APPROVE, plugins=[("agents", "0.1.0")]), key)
-    report = verified(data, key.public, registry_used=bare)
-    assert report.result in ("holds", "not_genuine")
+    statement = statement_of(APPROVE, REJECT)
+    report = verified(bundle_of(statement, key), key.public, registry_used=bare)
+    assert report.result == "holds"
+    # What the domain's events show is judged all the same, since contracts need no domain.
+    weak = copy.deepcopy(statement)
+    (finding,) = [
+        finding
+        for finding in weak["predicate"]["cases"][0]["replicas"][0]["findings"]
+        if finding["id"] == "approval-precedes-send"
+    ]
+    finding["reason"] += "!"
+    report = verified(bundle_of(weak, key), key.public, registry_used=bare)
+    assert refused_by(report)[0] == "findings"
