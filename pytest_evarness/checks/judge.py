@@ -22,6 +22,7 @@ from pytest_evarness.core.plan import ALWAYS_THERE
 
 if TYPE_CHECKING:
     from pytest_evarness.checks.evidence import Evidence
+    from pytest_evarness.contract.evaluate import Evaluator
     from pytest_evarness.contract.model import Contract
     from pytest_evarness.core.json import Json
     from pytest_evarness.core.plan import PlannedItem
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from pytest_evarness.core.trace import Trace
 
 __all__ = ["VERDICTS", "Judge", "Judgement"]
+
+MAX_EVALUATORS = 256
 
 VERDICTS = {
     Outcome.PASS: "valid",
@@ -64,6 +67,7 @@ class Judge:
         self.strict_vacuity = strict_vacuity
         self._contracts: dict[int, tuple[object, Contract | str]] = {}
         self._by_text: dict[str, Contract | str] = {}
+        self._evaluators: dict[tuple[tuple[int, ...], frozenset[str] | None], Evaluator] = {}
 
     def judge(
         self,
@@ -141,15 +145,9 @@ class Judge:
                 else:
                     wanted.append((item, contract))
         if wanted:
-            from pytest_evarness.contract.evaluate import evaluate
-
             trace = _trace(evidence, pause_is_end=pause_is_end)
-            results = evaluate(
-                [contract for _, contract in wanted],
-                trace,
-                self.registry,
-                possible_types=evidence.possible,
-            )
+            evaluator = self._evaluator([contract for _, contract in wanted], evidence.possible)
+            results = evaluator.evaluate(trace)
             for (item, _), result in zip(wanted, results, strict=True):
                 found[item.id] = result.with_(
                     id=item.id,
@@ -161,6 +159,20 @@ class Judge:
                     label=item.label,
                 )
         return found
+
+    def _evaluator(self, contracts: list[Contract], possible: frozenset[str] | None) -> Evaluator:
+        """The compiled set; cases of one file mostly share it."""
+        from pytest_evarness.contract.evaluate import Evaluator
+
+        # Contracts are kept for as long as this judge lives, so their ids stay theirs.
+        key = (tuple(id(contract) for contract in contracts), possible)
+        kept = self._evaluators.get(key)
+        if kept is None:
+            if len(self._evaluators) >= MAX_EVALUATORS:
+                self._evaluators.clear()
+            kept = Evaluator(contracts, self.registry, possible_types=possible)
+            self._evaluators[key] = kept
+        return kept
 
     def _contract(self, item: PlannedItem) -> Contract | str:
         definition = item.definition
