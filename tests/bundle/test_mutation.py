@@ -138,6 +138,7 @@ def test_no_value_can_be_changed_and_signed_by_another_key(
         assert step in ("form", "signature"), path
 
 
+@pytest.mark.slow
 def test_no_value_that_can_be_computed_again_can_be_changed_even_by_the_signer(
     statement: dict[str, Any], key: SigningKey
 ) -> None:
@@ -169,6 +170,7 @@ def at(value: Any, path: Path) -> Any:
     return value
 
 
+@pytest.mark.slow
 def test_nothing_can_be_left_out_or_doubled_even_by_the_signer(
     statement: dict[str, Any], key: SigningKey
 ) -> None:
