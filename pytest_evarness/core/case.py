@@ -192,11 +192,13 @@ class CompiledCase:
         registry: Registry,
         *,
         graph: Graph | None = None,
+        overlays: JsonObject | None = None,
     ) -> CompiledCase:
         """Read back what :meth:`build` wrote, from a bundle or from a pipe.
 
         Args:
             graph: What ``graph_text`` was read as before, to save reading it again.
+            overlays: Likewise of ``overlays_text``.
 
         Raises:
             InputError: A text that is not of this form, or texts that do not belong together.
@@ -231,7 +233,7 @@ class CompiledCase:
             schedule=record["schedule"],
             budget=Budget(budget["events"], budget["seconds"], budget["loops"]),
             policy_revision=record["policy_revision"],
-            overlays=_read(overlays_text, "overlays"),
+            overlays=_read(overlays_text, "overlays") if overlays is None else overlays,
             overlays_text=overlays_text,
             secrets=record["secrets"],
         )

@@ -379,7 +379,7 @@ class _Engine:
         context = _Context(self, node.id, is_custom=is_custom)
         result: Any
         try:
-            config = _own_copy(node.parsed)
+            config = self._own_config(node)
             if is_custom:
                 result = self._run_guarded(node_type, inputs, config, context)
             else:
@@ -426,6 +426,13 @@ class _Engine:
             # The node went on as if nothing had been said.
             raise guard.refused
         return result
+
+    def _own_config(self, node: Node) -> Any:
+        """What a node gets as its configuration: a copy, unless nothing in it can be changed."""
+        shared = self.graph._shared  # noqa: SLF001 - the graph's memory of this decision
+        if node.id not in shared:
+            shared[node.id] = _is_unchangeable(node.parsed)
+        return node.parsed if shared[node.id] else copy.deepcopy(node.parsed)
 
     def _check_standing(self) -> None:
         """Whatever a node did with the news: a used-up budget ends the run."""
@@ -790,21 +797,20 @@ def _checked_outputs(node_type: NodeType, result: Any) -> Mapping[str, Any]:
 _ATOMS = (str, int, float, bool, bytes, type(None), re.Pattern)
 
 
-def _own_copy(parsed: Any) -> Any:
-    """What a node gets as its configuration: a copy, unless nothing in it can be changed."""
-    return parsed if _is_unchangeable(parsed) else copy.deepcopy(parsed)
-
-
 def _is_unchangeable(value: Any) -> bool:
     if isinstance(value, _ATOMS):
         return True
     if isinstance(value, tuple | frozenset):
         return all(_is_unchangeable(entry) for entry in value)
-    params = getattr(type(value), "__dataclass_params__", None)
-    if params is None or not params.frozen:
-        return False
-    names = type(value).__dataclass_fields__
-    return all(_is_unchangeable(getattr(value, name)) for name in names)
+    kind = type(value)
+    params = getattr(kind, "__dataclass_params__", None)
+    if params is not None and params.frozen:
+        return all(_is_unchangeable(getattr(value, name)) for name in kind.__dataclass_fields__)
+    # Models of a domain, known by what they say of themselves: the kernel imports no such library.
+    settings = getattr(kind, "model_config", None)
+    if isinstance(settings, dict) and settings.get("frozen") is True:
+        return all(_is_unchangeable(entry) for entry in vars(value).values())
+    return False
 
 
 def _text_of(value: Any) -> str:

@@ -129,6 +129,7 @@ class Graph:
     found: tuple[LintFinding, ...] = ()
     places: Mapping[str | Edge, int] = field(default_factory=dict)
     _orders: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    _shared: dict[str, bool] = field(default_factory=dict, repr=False)
 
     def as_record(self) -> dict[str, Json]:
         """All that a run depends on, as a graph document; layout and remarks are left out."""

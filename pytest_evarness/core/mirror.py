@@ -136,6 +136,7 @@ class Mirror:
             "path": [str(Path(entry).absolute()) for entry in sys.path],
             "hooks": self._hooks,
             "lifeline": read_end if os.name == "posix" else None,
+            "folder": self._folder,
             "probe": hash(_PROBE),
         }
         with contextlib.suppress(MirrorError):  # a dead process is told by the first run

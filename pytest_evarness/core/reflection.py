@@ -24,16 +24,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pytest_evarness.core.graph import Graph
+    from pytest_evarness.core.json import JsonObject
 
 __all__ = ["serve"]
 
-_KEPT_GRAPHS = 64
+_KEPT = 64
 
 
 def serve(hello: Mapping[str, Any]) -> NoReturn:
     """Answer requests until the other side goes away."""
     pipe = _Pipe()
-    _die_with(hello["lifeline"])
+    _die_with(hello["lifeline"], hello["folder"])
     registry, problem = _load(hello["hooks"])
     if problem is not None:
         pipe.send({"error": problem})
@@ -44,6 +45,7 @@ def serve(hello: Mapping[str, Any]) -> NoReturn:
         answer = worker.answer(request)
         pipe.silence()
         pipe.send(answer)
+    shutil.rmtree(hello["folder"], ignore_errors=True)  # the other side may be gone already
     # Threads and exit handlers of a node have nothing to say any more.
     os._exit(0)
 
@@ -111,8 +113,12 @@ def _moved(number: int, least: int) -> int:
     return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, least)
 
 
-def _die_with(lifeline: int | None) -> None:
-    """End this process and its group when the other side is gone, also while a node runs."""
+def _die_with(lifeline: int | None, folder: str) -> None:
+    """End this process and its group when the other side is gone, also while a node runs.
+
+    Args:
+        folder: The mirror's own; the other side cannot remove it any more.
+    """
     if lifeline is None:
         return
     moved = _moved(lifeline, 202)
@@ -121,6 +127,7 @@ def _die_with(lifeline: int | None) -> None:
     def watch() -> None:
         with contextlib.suppress(OSError):
             os.read(moved, 1)
+        shutil.rmtree(folder, ignore_errors=True)
         os.killpg(os.getpgrp(), signal.SIGKILL)
 
     threading.Thread(target=watch, name="lifeline", daemon=True).start()
@@ -162,6 +169,7 @@ class _Worker:
         self._registry = registry
         self._texts: dict[str, str] = {}
         self._graphs: dict[str, Graph] = {}
+        self._overlays: dict[str, JsonObject] = {}
         self._home = Path.cwd()
         self._temporary = Path(os.environ["TMPDIR"])
         self._variables = dict(os.environ)
@@ -191,10 +199,13 @@ class _Worker:
             self._texts[request["overlays"]],
             self._registry,
             graph=self._graphs.get(digest),
+            overlays=self._overlays.get(request["overlays"]),
         )
-        if len(self._graphs) >= _KEPT_GRAPHS:
-            self._graphs.clear()
+        for kept in (self._graphs, self._overlays):
+            if len(kept) >= _KEPT:
+                kept.clear()
         self._graphs[digest] = case.graph
+        self._overlays[request["overlays"]] = case.overlays
         return case
 
     def _restore(self) -> None:

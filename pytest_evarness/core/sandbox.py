@@ -8,6 +8,7 @@ environment, files, the order of a set, another thread or process) the second ru
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import sys
 import types
 from typing import TYPE_CHECKING, Any, Self
@@ -167,16 +168,18 @@ def _caller(frame: FrameType) -> tuple[FrameType | None, str | None]:
 def _is_let_pass(caller: FrameType | None) -> bool:
     """The standard library may look at the clock for its own ends (logging, time-outs, names).
 
-    So may the kernel, and a module while it is loaded.
+    So may the kernel, a module while it is loaded, and what runs when garbage is collected.
     """
     if caller is None:
         return True
     module = str(caller.f_globals.get("__name__", "")).partition(".")[0]
     if module == "pytest_evarness" or (module != "__main__" and module in sys.stdlib_module_names):
         return True
+    # The collector may run at any moment, and tools hang measurements of their own on it.
+    collecting = [getattr(callback, "__code__", None) for callback in gc.callbacks]
     frame: FrameType | None = caller
     while frame is not None:
-        if frame.f_globals.get("__name__") == "importlib._bootstrap":
+        if frame.f_globals.get("__name__") == "importlib._bootstrap" or frame.f_code in collecting:
             return True
         if frame.f_globals.get("__name__") == "pytest_evarness.core.execution":
             return False

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -525,6 +526,57 @@ def test_a_run_cannot_change_what_the_next_one_is_given() -> None:
         assert CompiledCase.from_texts(
             before, case.graph_text, case.overlays_text, registry
         ).environment == {"list": [], "params": {}}
+
+
+@dataclass(frozen=True)
+class Holder:
+    value: Any
+
+
+class Model:
+    """As much of a frozen model as the kernel looks at."""
+
+    model_config: ClassVar = {"frozen": True}
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class LooseModel(Model):
+    model_config: ClassVar = {"frozen": False}
+
+
+@pytest.mark.parametrize(
+    ("parsed", "is_shared"),
+    [
+        (None, True),
+        (("a", 1, frozenset({2})), True),
+        (Holder("x"), True),
+        (Holder([1]), False),
+        (Model(("x",)), True),
+        (Model({}), False),
+        (LooseModel("x"), False),
+        ({}, False),
+        (([],), False),
+    ],
+)
+def test_only_a_configuration_that_cannot_be_changed_is_shared_between_runs(
+    parsed: Any, is_shared: bool
+) -> None:
+    seen: list[Any] = []
+
+    def look(inputs: Any, config: Any, context: Context) -> Mapping[str, Any]:
+        seen.append(config)
+        return {"out": 1}
+
+    registry = kernel_registry()
+    template = registry.node_types.resolve("t_step")
+    parse: Any = lambda config: (parsed, [])  # noqa: E731 - a stub
+    registry.node_types.register("look", replace(template, run=look, parse_config=parse))
+    case = case_of(row("look"), registry)
+    for _ in range(2):
+        execute(case, registry)
+    assert [config is parsed for config in seen] == [is_shared] * 2
 
 
 def test_a_custom_node_reaches_neither_the_state_of_a_domain_nor_what_others_read() -> None:

@@ -297,7 +297,7 @@ if __name__ == "__main__":
     registry = load_registry([("evarness_test_steps", steps.pytest_evarness_register)])
     mirror = Mirror([("evarness_test_steps", steps.__file__)])
     mirror.run(case_of(row("t_constant"), registry))
-    print(mirror._process.pid, flush=True)
+    print(mirror._process.pid, mirror._folder, flush=True)
     if sys.argv[1] == "hang":
         mirror.run(case_of(row("t_sleep"), registry))
 """
@@ -311,12 +311,14 @@ def test_nothing_outlives_the_process_that_started_it(how: str) -> None:
         [sys.executable, "-c", program, how], stdout=subprocess.PIPE, cwd=REPOSITORY, text=True
     ) as parent:
         assert parent.stdout is not None
-        pid = int(parent.stdout.readline())
+        number, folder = parent.stdout.readline().split()
+        pid = int(number)
         if how == "hang":
             assert is_alive(pid)
             parent.kill()
         parent.wait(20)
     assert wait_until_gone(pid)
+    assert not Path(folder).exists()
 
 
 def test_a_thousand_cases_are_cheap(mirror: Mirror, registry: Registry) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import logging
 import os
 import random
@@ -130,6 +131,20 @@ def test_nothing_is_left_behind_however_a_node_ends() -> None:
         assert sys.getprofile() is None
         assert time.time() > 0
         assert 0 <= random.random() < 1
+
+
+def test_what_the_collector_runs_is_not_the_nodes_doing() -> None:
+    seen: list[float] = []
+
+    def measure(phase: str, info: dict[str, int]) -> None:
+        seen.append(time.perf_counter())
+
+    gc.callbacks.append(measure)
+    try:
+        run = run_with(gc.collect)
+    finally:
+        gc.callbacks.remove(measure)
+    assert (run.status, len(seen) >= 2) == ("completed", True)
 
 
 def test_other_threads_are_not_watched() -> None:
