@@ -104,6 +104,7 @@ class Engine(AbstractContextManager["Engine"]):
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._mirror: Mirror | None = None
+        self._mirror_facts: list[str] = []
 
     @cached_property
     def registry(self) -> Registry:
@@ -238,11 +239,14 @@ class Engine(AbstractContextManager["Engine"]):
         """What the mirror differed in, in words; nothing before it was started."""
         from pytest_evarness.bundle.facts import mirror_sentences
 
-        return [] if self._mirror is None else mirror_sentences(self._mirror.facts)
+        if self._mirror is not None:
+            self._mirror_facts = mirror_sentences(self._mirror.facts)
+        return self._mirror_facts
 
     def close(self) -> None:
         """End the mirror process; nothing is left running."""
         if self._mirror is not None:
+            self._mirror_facts = self.mirror_facts
             self._mirror.close()
             self._mirror = None
 
@@ -416,7 +420,9 @@ class Publisher:
         record = seal.finish_seal(
             plan,
             engine=facts.engine_version(),
-            plugins=[(name, "") for name in self.registry.sources],
+            plugins=[
+                (name, self.registry.versions.get(name, "")) for name in self.registry.sources
+            ],
             git=facts.git_facts(self.root),
             environment=seal.environment_digest(self._environment),
             settings=seal.Settings(

@@ -112,7 +112,3 @@ def _dispatch(words: list[str]) -> int:
 
 def _module(name: str) -> ModuleType:
     return import_module(f"pytest_evarness.cli.{name}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -114,6 +114,7 @@ class Registry:
     Attributes:
         broken: ``(plug-in, error)`` of each one that could not be loaded; it breaks nothing else.
         sources: Names of the plug-ins that were loaded, in order.
+        versions: Version of the distribution that each of them came in; "" where none is known.
         later_node_types: Names of node types that a domain offers in a later version, so that a
             graph which has one is refused with that word rather than with a name that looks near.
     """
@@ -130,6 +131,7 @@ class Registry:
         self.exporters: Table[Exporter] = Table("exporter")
         self.broken: list[tuple[str, str]] = []
         self.sources: list[str] = []
+        self.versions: dict[str, str] = {}
         self.later_node_types: set[str] = set()
 
     def predicate(self, name: str) -> Callable[[Predicate], Predicate]:
@@ -157,10 +159,12 @@ def load_registry(hooks: Iterable[tuple[str, Callable[[Registry], object]]] = ()
 
     registry = Registry()
     register_kernel(registry)
+    points = sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name)
     pending: list[tuple[str, Callable[[], Callable[[Registry], object]]]] = [
-        (point.name, point.load)
-        for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name)
+        (point.name, point.load) for point in points
     ]
+    for point in points:
+        registry.versions[point.name] = point.dist.version if point.dist is not None else ""
     if not any(name == "agents" for name, _ in pending):
         # Run from a source tree that is not installed: the first domain is there all the same.
         pending.insert(0, ("agents", _load_agents))
