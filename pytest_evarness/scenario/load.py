@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core import c1
@@ -16,13 +18,12 @@ from pytest_evarness.scenario.matrix import (
     points,
 )
 from pytest_evarness.scenario.shape import CASE_KEYS, SECTIONS, TOP_KEYS
-from pytest_evarness.source.document import Document, load_document, raise_all, shown_path
+from pytest_evarness.source.document import Document, load_document, raise_all
 from pytest_evarness.source.model import unknown_key
 from pytest_evarness.source.quote import nearest, one_of, quoted, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from pytest_evarness.scenario.case import Case
     from pytest_evarness.source.place import Mark
@@ -39,11 +40,18 @@ def load_scenario(path: Path, *, context: LoadContext) -> list[Case]:
         InputError: It cannot be used; every independent mistake is told.
         UsageError: A decision of the command line has another form.
     """
-    document = load_document(path, root=context.root)
-    name = shown_path(path, context.root)
-    stem = path.name.removesuffix(path.suffix).removesuffix(".scenario")
-    loader = _Loader(document, context, folder=path.parent, name=name, stem=stem)
+    name = _name_in(context.root, path)
+    document = load_document(path, shown=name)
+    loader = _Loader(document, context, folder=path.parent, name=name, stem=path.stem)
     return loader.load()
+
+
+def _name_in(root: Path, path: Path) -> str:
+    """``path`` as seen from the root, without a folder of this machine where that can be."""
+    try:
+        return Path(os.path.relpath(path, root)).as_posix()
+    except ValueError:  # another drive
+        return path.name
 
 
 def compile_mapping(

@@ -63,7 +63,9 @@ def test_the_examples_of_the_page_load(with_contracts: Any, files: dict[str, str
     assert [case.id for case in load(with_contracts, "scenarios/send.yaml")] == [
         "approve", "reject", "pending",
     ]  # fmt: skip
-    merged = {case.id: case.merged for case in load(with_contracts, "scenarios/merging.yaml")}
+    merged: dict[str, Any] = {
+        case.id: case.merged for case in load(with_contracts, "scenarios/merging.yaml")
+    }
     assert merged["other-region"]["environment"]["params"] == {"tier": "pro", "region": "us"}
     assert merged["without-tier"]["environment"]["params"] == {"region": "eu"}
     assert merged["unanswered"]["expect"] == {"status": "paused"}

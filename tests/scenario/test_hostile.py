@@ -79,6 +79,76 @@ def test_any_mapping_gives_cases_or_our_error(project: Any, value: Any) -> None:
             assert all(c1.text(item.as_record()) for item in case.items)
 
 
+GOOD: dict[str, Any] = {
+    "evarness": 1,
+    "id": "x",
+    "tags": ["a"],
+    "subject": {"graph": "graphs/send.json", "waive": {}},
+    "environment": {
+        "seed": 1,
+        "params": {"tier": "pro"},
+        "approvals": {"n3": {"decision": "approve"}},
+        "tools": {"email.send": [{"match": {"query_contains": "q"}, "result": [{"id": "d"}]}]},
+        "faults": {"email.send": {"delay_ms": 1}},
+        "attacks": [{"kind": "k", "via": "user_turn", "expect": {"policy_violation": False}}],
+    },
+    "cases": {
+        "a": {},
+        "b": {"seed": 2, "approvals": {"n3": "reject"}, "expect": {"status": "blocked"}},
+    },
+    "matrix": {"params.tier": ["pro", "free"], 'environment.faults["email.send"].delay_ms': [0]},
+    "invariants": {
+        "hard": {"weight": 1},
+        "t": {
+            "description": "d",
+            "check": {"type": "trace", "assert": {"never": {"type": "policy_violation"}}},
+        },
+    },
+    "scoring": {"pass_threshold": 0.5},
+    "expect": {"status": "completed", "output": {"contains": "x"}, "nodes_run": ["n4"]},
+    "secrets": ["KEY"],
+    "budget": {"events": 100, "seconds": 5},
+}
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    found = [path] if path else []
+    if isinstance(value, dict):
+        for key, child in value.items():
+            found += places(child, (*path, key))
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            found += places(child, (*path, index))
+    return found
+
+
+def test_the_good_one_loads(project: Any) -> None:
+    # Otherwise the test below would only ever see refusals.
+    assert len(compile_mapping(GOOD, context=project.context(), beside=project.root)) == 4
+
+
+@given(st.lists(st.tuples(st.sampled_from(places(GOOD)), ANY), min_size=1, max_size=2))
+@MANY
+def test_a_good_scenario_with_something_else_in_it_gives_cases_or_our_error(
+    project: Any, changes: list[tuple[tuple[Any, ...], Any]]
+) -> None:
+    value = json.loads(json.dumps(GOOD))
+    for path, other in changes:
+        holder = value
+        for part in path[:-1]:
+            if not isinstance(holder, dict | list) or path[0] not in value:
+                break
+            try:
+                holder = holder[part]
+            except (LookupError, TypeError):
+                break
+        else:
+            if isinstance(holder, dict):
+                holder[path[-1]] = other
+    text = json.dumps(value)  # YAML reads JSON, so that places take part as well
+    assert outcome(lambda: project.load(text))
+
+
 @given(ANY)
 @MANY
 def test_any_fixture_gives_cases_or_our_error(project: Any, value: Any) -> None:
