@@ -8,6 +8,7 @@ first two ways, so they cost one call.
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -49,10 +50,24 @@ Key: TypeAlias = Any
 """Values of variables: ``()`` for none, the value's key for one, a tuple of keys for several."""
 
 Match: TypeAlias = "Callable[[Any, Any], Any]"
-"""``match(payload, event)`` -> ``False``, a :data:`Key`, or a :class:`Hit`."""
+"""``match(payload, event)`` -> ``False``, a :data:`Key`, or a :class:`Hit`.
+
+Without variables the answer of the conditions is passed on as it is, which saves a call:
+``True`` stands for the key ``()`` and ``Undecided`` for a hit; :func:`settled` turns them.
+"""
+
+EventTest: TypeAlias = "Callable[[Any, Any], Verdict]"
+"""``test(payload, event)``."""
 
 Miss: TypeAlias = "Callable[[Any, str], None]"
 """Called with an event that a pattern missed by the type of a value alone, and the clause."""
+
+_COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "gt": operator.gt,
+    "gte": operator.ge,
+    "lt": operator.lt,
+    "lte": operator.le,
+}
 
 # A text shorter than this cannot have been cut at 4 KiB: a character has at most 4 bytes.
 _SHORT: Final = CUT_BYTES // 4
@@ -264,7 +279,8 @@ def _where_condition(path: Path, matcher: Matcher) -> Condition:
     text = f"{path} {matcher.describe()}"
     raw = matcher.compile(redacted=True)
     if _is_sensitive(matcher) and isinstance(path.steps[-1], str):
-        return Condition(_cut_aware(path, matcher, raw), text=text)
+        slow = _cut_aware(path, matcher, raw)
+        return Condition(_quick_text(path, matcher, slow), text=text)
     texts = _texts_of(matcher)
     lax = _lax_of(matcher)
     judge = _placed(path.text, raw)
@@ -279,7 +295,7 @@ def _where_condition(path: Path, matcher: Matcher) -> Condition:
                 _text_test(name, path.text, next(iter(texts))), field, texts, None, text
             )
         return Condition(
-            lambda payload, _: judge(payload.get(name, MISSING)),
+            _quick(name, matcher, lambda payload, _: judge(payload.get(name, MISSING))),
             field,
             texts if field else frozenset(),
             None if lax is None else lambda payload: lax(payload.get(name, MISSING)),
@@ -292,6 +308,90 @@ def _where_condition(path: Path, matcher: Matcher) -> Condition:
         None if lax is None else lambda payload: lax(path.get(payload)),
         text,
     )
+
+
+def _quick(name: str, matcher: Matcher, slow: EventTest) -> EventTest:
+    """Answer for the values that nearly every event has; ``slow`` answers for the others."""
+    if len(matcher.operations) != 1:
+        return slow
+    one = matcher.operations[0]
+    argument = one.argument
+    if one.name in _COMPARE and type(argument) is int:
+        compare = _COMPARE[one.name]
+
+        def ordered(payload: Any, event: Any) -> Verdict:
+            value = payload.get(name)
+            return compare(value, argument) if type(value) is int else slow(payload, event)
+
+        return ordered
+    if one.name == "exists" and argument is True:
+
+        def exists(payload: Any, event: Any) -> Verdict:
+            value = payload.get(name)
+            if type(value) is str and SECRET_PREFIX not in value:
+                return True
+            return slow(payload, event)
+
+        return exists
+    if one.name == "equals" and (argument is None or argument is True or argument is False):
+
+        def constant(payload: Any, event: Any) -> Verdict:
+            value = payload.get(name, MISSING)
+            if value is argument:
+                return True
+            kind = type(value)
+            if (kind is str and SECRET_PREFIX not in value) or kind is bool or kind is int:
+                return False
+            return slow(payload, event)
+
+        return constant
+    if one.name == "equals" and type(argument) is int:
+
+        def number(payload: Any, event: Any) -> Verdict:
+            value = payload.get(name)
+            return bool(value == argument) if type(value) is int else slow(payload, event)
+
+        return number
+    texts = _texts_of(matcher)
+    if texts:
+
+        def member(payload: Any, event: Any) -> Verdict:
+            value = payload.get(name)
+            if type(value) is str and SECRET_PREFIX not in value:
+                return value in texts
+            return slow(payload, event)
+
+        return member
+    return slow
+
+
+def _quick_text(path: Path, matcher: Matcher, slow: EventTest) -> EventTest:
+    """The same for operators that a cut text leaves open: short texts cannot have been cut."""
+    if len(path.steps) != 1 or len(matcher.operations) != 1:
+        return slow
+    name = path.steps[0]
+    one = matcher.operations[0]
+    if one.name == "contains" and type(one.argument) is str:
+        wanted = one.argument
+
+        def contains(payload: Any, event: Any) -> Verdict:
+            value = payload.get(name)
+            if type(value) is str and len(value) < _SHORT and SECRET_PREFIX not in value:
+                return wanted in value
+            return slow(payload, event)
+
+        return contains
+    raw = matcher.compile()
+
+    def short(payload: Any, event: Any) -> Verdict:
+        value = payload.get(name)
+        if type(value) is str and len(value) < _SHORT and SECRET_PREFIX not in value:
+            answer = raw(value)
+            if answer is True or answer is False:
+                return answer
+        return slow(payload, event)
+
+    return short
 
 
 def _text_test(name: str, place: str, text: str) -> Callable[[Any, Any], Verdict]:
@@ -510,9 +610,11 @@ def match_of(
             got = single(payload, event)
             if got is False:
                 continue
-            if type(got) is not Hit:
-                if count == 0:
-                    return got
+            if count == 0 and type(got) is not Hit:
+                if got is True:
+                    return True
+                got = Hit(got)
+            elif type(got) is not Hit:
                 parts = (got,) if count == 1 else got
                 got = Hit(
                     True,
@@ -524,10 +626,19 @@ def match_of(
             return False
         if len(hits) == 1:
             only = hits[0]
+            if count == 0:
+                return only
             return only.key if only.static is True and only.key is not None else only
         return Hit(hits[0].static, branches=tuple(hits))
 
     return match
+
+
+def settled(got: Any) -> Any:
+    """The key or hit that an answer without variables stands for."""
+    if got is True:
+        return ()
+    return Hit(got) if type(got) is Undecided else got
 
 
 def _match_one(one: Alternative, count: int, dropped: frozenset[str], miss: Miss | None) -> Match:
@@ -538,17 +649,8 @@ def _match_one(one: Alternative, count: int, dropped: frozenset[str], miss: Miss
         static = _static(kept)
     if one.bind:
         return _binding(static, one.bind)
-    if count == 0:
-        if not kept:
-            return lambda _, __: ()
-
-        def plain(payload: Any, event: Any) -> Any:
-            answer = static(payload, event)
-            if answer is True:
-                return ()
-            return False if answer is False else Hit(answer)
-
-        return plain
+    if count == 0 and not one.generic:
+        return static
     if one.has_plain_key and [use[0] for use in one.uses] == list(range(count)):
         return _keyed(static, one, [path for _, path, _ in one.uses])
     return _slow(static, one)

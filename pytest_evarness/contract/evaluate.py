@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_evarness.contract.compile import match_of
 from pytest_evarness.contract.monitor import Handle, Monitor, RoleInfo, monitor_for
-from pytest_evarness.contract.rule import Every, Never, describe_role
+from pytest_evarness.contract.rule import Every, LeadsTo, Never, describe_role
 from pytest_evarness.contract.witness import explain
 from pytest_evarness.core.finding import Finding, Witness
 from pytest_evarness.core.json import kind_of, shown
@@ -28,7 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Evaluator", "evaluate"]
 
-_CHUNK: Final = 4096
+_SLICE: Final = 256
+_CHUNK: Final = 16 * _SLICE
+_COLUMNS: Final = itemgetter("seq", "type", "payload")
 _MAX_FIELDS: Final = 3
 _MAX_CELLS: Final = 4096
 _ZERO: Final = Fraction(0)
@@ -76,19 +77,24 @@ class Evaluator:
         self._kept = _Types(self, skip_done=False)
         self._holes: dict[frozenset[str], list[tuple[str | None, ...]]] = {}
         self._words = [_Words(monitor) for monitor in self.monitors]
+        self._counts_events = any(
+            isinstance(contract.rule, LeadsTo) and contract.rule.within is not None
+            for contract in self.contracts
+        )
 
     def evaluate(self, trace: Trace) -> list[Finding]:
         """Judge every contract over ``trace``."""
-        events, types, payloads, faults = _columns(trace.events)
-        if not faults and not trace.faults:
-            faults = _order_faults(events, types)
-        seqs = _seqs(events)
-        gaps, more = _gaps(seqs, trace.gaps)
-        if not trace.faults and not faults:
-            faults.extend(more)
-        self._reset(trace, types)
-        self._scan(events, types, payloads, gaps)
-        all_faults = tuple(dict.fromkeys([*trace.faults, *faults]))
+        events = trace.events
+        faults: list[str] = []
+        if trace.gaps or not self._scan_regular(trace):
+            events, types, payloads, faults = _columns(trace.events)
+            faults.extend(_order_faults(types))
+            gaps, numbering = _gaps([event.get("seq") for event in events], trace.gaps)
+            faults.extend(numbering)
+            self._reset(trace)
+            self._scan(events, types, payloads, gaps)
+        # A reader of trace files names the same faults by line.
+        all_faults = trace.faults or tuple(faults)
         return [
             self._finding(monitor, words, trace, events, all_faults)
             for monitor, words in zip(self.monitors, self._words, strict=True)
@@ -96,7 +102,7 @@ class Evaluator:
 
     # -- the scan
 
-    def _reset(self, trace: Trace, types: list[str]) -> None:
+    def _reset(self, trace: Trace) -> None:
         coverage = trace.coverage
         if coverage is None:
             for monitor in self.monitors:
@@ -111,37 +117,57 @@ class Evaluator:
             if len(self._holes) < 64:
                 self._holes[coverage] = holes
         covered: list[int] | None = None
-        if not coverage.issuperset(types):
-            covered = [0]
-            for name in types:
-                covered.append(covered[-1] + (name in coverage))
+        if self._counts_events:
+            covered = _covered(trace.events, coverage)
         for monitor, missing in zip(self.monitors, holes, strict=True):
             monitor.reset(missing, covered)
+
+    def _scan_regular(self, trace: Trace) -> bool:
+        """Scan a trace that is well-formed and without gaps; False as soon as it is not.
+
+        Columns are taken a slice at a time: an event is used while it is still in the cache.
+        """
+        self._reset(trace)
+        events = trace.events
+        table = self._kept
+        alive = len(self.monitors)
+        ends: list[int] = []
+        table.ends = ends
+        count = len(events)
+        for start in range(0, count, _SLICE):
+            part = events[start : start + _SLICE]
+            try:
+                seqs, types, payloads = zip(*map(_COLUMNS, part), strict=True)
+                if seqs != tuple(range(start, start + len(part))) or not _all_plain(seqs, payloads):
+                    return False
+                _run(table, part, types, payloads, start)
+            except (KeyError, _Irregular):
+                return False
+            if ends and ends[0] < start + len(part) - 1:
+                return False
+            if start % _CHUNK == 0:
+                left = sum(1 for monitor in self.monitors if not monitor.done)
+                if left < alive:
+                    # Some are decided for good: go on with tables that do not know them.
+                    alive = left
+                    table = _Types(self, skip_done=True)
+                    table.ends = ends
+        return not ends or ends[0] == count - 1
 
     def _scan(
         self,
         events: Sequence[TraceEvent],
-        types: list[str],
-        payloads: list[Any],
+        types: Sequence[str],
+        payloads: Sequence[Any],
         gaps: list[int],
     ) -> None:
-        table = self._kept
         start = 0
-        pending = [*gaps, len(events) + 1]
-        alive = len(self.monitors)
-        for gap in pending:
+        table = self._kept
+        table.ends = []
+        for gap in [*gaps, len(events) + 1]:
             stop = min(gap, len(events))
-            while start < stop:
-                end = min(start + _CHUNK, stop)
-                _run(table, events, types, payloads, start, end)
-                start = end
-                left = sum(1 for monitor in self.monitors if not monitor.done)
-                if left < alive and start < len(events):
-                    # Some are decided for good: go on with tables that do not know them.
-                    alive = left
-                    table = _Types(self, skip_done=True)
-                if not left:
-                    return
+            _run(table, events[start:stop], types[start:stop], payloads[start:stop], start)
+            start = stop
             if gap <= len(events):
                 for monitor in self.monitors:
                     if not monitor.done:
@@ -262,50 +288,74 @@ class Evaluator:
 def _run(
     table: _Types,
     events: Sequence[TraceEvent],
-    types: list[str],
-    payloads: list[Any],
+    types: Sequence[str],
+    payloads: Sequence[Any],
     start: int,
-    end: int,
 ) -> None:
     """The hot loop: an event costs what the contracts that care for its type and fields cost."""
     index = start - 1
-    if start == 0 and end == len(events):
-        columns = zip(types, payloads, events, strict=True)
-    else:
-        columns = zip(
-            types[start:end], payloads[start:end], islice(events, start, end), strict=True
-        )
-    for name, payload, event in columns:
+    for name, payload, event in zip(types, payloads, events, strict=True):
         index += 1
-        fields, cells = table[name]
-        if fields is None:
-            handles = cells
-        else:
+        one, two, three, cells = table[name]
+        if one is not None:
             try:
-                if type(fields) is str:
-                    handles = cells[payload.get(fields)]
-                elif len(fields) == 2:
-                    handles = cells[payload.get(fields[0]), payload.get(fields[1])]
+                if two is None:
+                    handles = cells[payload.get(one)]
+                elif three is None:
+                    handles = cells[payload.get(one), payload.get(two)]
                 else:
-                    handles = cells[
-                        payload.get(fields[0]), payload.get(fields[1]), payload.get(fields[2])
-                    ]
+                    handles = cells[payload.get(one), payload.get(two), payload.get(three)]
             except TypeError:
                 # A list or mapping where texts are compared: no key for a table.
                 handles = cells.everything()
-        for handle in handles:
-            handle(payload, event, index)
+            for handle in handles:
+                handle(payload, event, index)
+        else:
+            for handle in cells:
+                handle(payload, event, index)
 
 
-class _Types(dict[str, tuple[Any, Any]]):
-    """Event type -> the fields that choose a cell, and the cells."""
+def _covered(events: Sequence[TraceEvent], coverage: frozenset[str]) -> list[int] | None:
+    """Number of events of covered types before each index; None where all are covered."""
+    try:
+        types = [event["type"] for event in events]
+        if coverage.issuperset(types):
+            return None
+    except (KeyError, TypeError):
+        types = _columns(events)[1]
+    covered = [0]
+    for name in types:
+        covered.append(covered[-1] + (name in coverage))
+    return covered
+
+
+def _all_plain(seqs: tuple[Any, ...], payloads: tuple[Any, ...]) -> bool:
+    # True == 1 and 1.0 == 1, so equal numbers are not yet integers.
+    return set(map(type, payloads)) == {dict} and set(map(type, seqs)) == {int}
+
+
+class _Irregular(Exception):  # noqa: N818 - a signal, not an error
+    """An event has no type: the scan that takes nothing for granted has to do it."""
+
+
+class _Types(dict[str, tuple[Any, Any, Any, Any]]):
+    """Event type -> up to three fields that choose a cell, and the cells.
+
+    Attributes:
+        ends: Indexes of terminal events, noted as they come.
+    """
+
+    ends: list[int]
 
     def __init__(self, evaluator: Evaluator, *, skip_done: bool) -> None:
         super().__init__()
         self.evaluator = evaluator
         self.skip_done = skip_done
+        self.ends = []
 
-    def __missing__(self, name: str) -> tuple[Any, Any]:
+    def __missing__(self, name: str) -> tuple[Any, Any, Any, Any]:
+        if type(name) is not str:
+            raise _Irregular
         entries: list[tuple[int, int, RoleInfo, list[int]]] = []
         for at, monitor in enumerate(self.evaluator.monitors):
             if self.skip_done and monitor.done:
@@ -325,15 +375,22 @@ class _Types(dict[str, tuple[Any, Any]]):
                     if condition.field is not None:
                         uses[condition.field] = uses.get(condition.field, 0) + 1
         fields = sorted(uses, key=lambda field: (-uses[field], field))[:_MAX_FIELDS]
-        cells = _Cells(self.evaluator, entries, fields)
-        made: tuple[Any, Any]
+        made: tuple[Any, Any, Any, Any]
+        before: list[Handle] = [self.ended] if name in TERMINAL_TYPES else []
+        cells = _Cells(self.evaluator, entries, fields, before)
         if not fields:
-            made = (None, cells.everything())
+            made = (None, None, None, tuple(cells.everything()))
         else:
-            made = (fields[0] if len(fields) == 1 else tuple(fields), cells)
+            one, two, three, *_ = [*fields, None, None, None]
+            made = (one, two, three, cells)
         if len(self) < _MAX_CELLS:
             self[name] = made
         return made
+
+    def ended(self, payload: Any, event: Any, index: int) -> None:
+        """Note a terminal event."""
+        del payload, event
+        self.ends.append(index)
 
 
 class _Cells(dict[Any, list[Handle]]):
@@ -344,22 +401,25 @@ class _Cells(dict[Any, list[Handle]]):
         evaluator: Evaluator,
         entries: list[tuple[int, int, RoleInfo, list[int]]],
         fields: list[str],
+        before: list[Handle],
     ) -> None:
         super().__init__()
         self.evaluator = evaluator
         self.entries = entries
         self.fields = fields
+        self.before = before
 
     def everything(self) -> list[Handle]:
         """Every handle of the type, with all its conditions."""
-        return [
-            self.evaluator.handle(at, role, tuple((index, frozenset[str]()) for index in able))
+        nothing: frozenset[str] = frozenset()
+        return self.before + [
+            self.evaluator.handle(at, role, tuple((index, nothing) for index in able))
             for at, role, _, able in self.entries
         ]
 
     def __missing__(self, key: Any) -> list[Handle]:
         values = key if len(self.fields) > 1 else (key,)
-        handles: list[Handle] = []
+        handles: list[Handle] = list(self.before)
         for at, role, info, able in self.entries:
             chosen: list[tuple[int, frozenset[str]]] = []
             for index in able:
@@ -430,7 +490,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _order_faults(events: Sequence[TraceEvent], types: list[str]) -> list[str]:
+def _order_faults(types: list[str]) -> list[str]:
     faults: list[str] = []
     for name in sorted(TERMINAL_TYPES):
         if name in types:
@@ -440,17 +500,8 @@ def _order_faults(events: Sequence[TraceEvent], types: list[str]) -> list[str]:
     return faults
 
 
-def _seqs(events: Sequence[TraceEvent]) -> list[Any]:
-    try:
-        return list(map(itemgetter("seq"), events))
-    except KeyError:
-        return [event.get("seq") for event in events]
-
-
 def _gaps(seqs: list[Any], declared: Sequence[tuple[int, int]]) -> tuple[list[int], list[str]]:
     """Indexes before which events are missing, and faults of the numbering."""
-    if not declared and seqs == list(range(len(seqs))) and set(map(type, seqs)) <= {int}:
-        return [], []
     gaps: set[int] = set()
     faults: list[str] = []
     before = -1

@@ -73,6 +73,11 @@ class LibraryFile:
         """What stands under an id."""
         return self.document.value[self.top][name]
 
+    @property
+    def ids(self) -> list[str]:
+        """Every id of the file, readable or not, in its order."""
+        return [str(name) for name in self.document.value[self.top]]
+
     def error(self, name: str, fault: Fault) -> InputError:
         """A fault of one contract, with its place."""
         return self.document.error(fault.under(self.top, name))

@@ -21,6 +21,7 @@ from pytest_evarness.contract.compile import (
     compile_role,
     component,
     condition_of,
+    settled,
 )
 from pytest_evarness.contract.rule import (
     AtMost,
@@ -214,6 +215,8 @@ class _Never(Monitor):
             got = match(payload, event)
             if got is False:
                 return
+            if got is True or type(got) is Undecided:
+                got = settled(got)
             if type(got) is Hit:
                 self.hurt = True
                 self.note_hit(index, got)
@@ -260,7 +263,7 @@ class _Scoped(Monitor):
         self.values: dict[Any, Mapping[str, Any]] = {}
         # A scope of an unknown binding, in the worst world.
         self.wild = False
-        self.wild_pending = False
+        self.wild_pending: float | None = None
         if self.opens_at_start:
             self.seen = True
             self.w_open[()] = -1
@@ -268,20 +271,22 @@ class _Scoped(Monitor):
                 self.hurt = True
                 self.note_hole(_P)
         if self.hole(self.q):
-            self.open_wild()
+            self.open_wild(-1)
             self.note_hole(self.q)
 
-    def open_wild(self) -> None:
+    def open_wild(self, index: int) -> None:
+        """A scope of an unknown binding opens at this event, or before the first one."""
         self.wild = True
         if self.hole(_P):
             self.note_hole(_P)
             if self.between:
-                self.wild_pending = True
-                if self.hole(self.r):
-                    self.note_hole(self.r)
-                    self.hurt = True
+                self.pend_wild(index + 0.5)
             else:
                 self.hurt = True
+
+    def pend_wild(self, at: float) -> None:
+        if self.wild_pending is None:
+            self.wild_pending = at
 
     def part(self) -> None:
         """Let the worlds part: from here on each has its own tables."""
@@ -306,6 +311,8 @@ class _Scoped(Monitor):
             got = match(payload, event)
             if got is False:
                 return
+            if got is True or type(got) is Undecided:
+                got = settled(got)
             if type(got) is not Hit:
                 self.matched(got, index)
                 if self.wild:
@@ -321,10 +328,7 @@ class _Scoped(Monitor):
             if self.wild:
                 self.note_hit(index, got)
                 if self.between:
-                    self.wild_pending = True
-                    if self.hole(self.r):
-                        self.note_hole(self.r)
-                        self.hurt = True
+                    self.pend_wild(index)
                 else:
                     self.hurt = True
 
@@ -349,9 +353,6 @@ class _Scoped(Monitor):
         if not self.between:
             self.hurt = True
             return
-        if self.hole(self.r):
-            self.note_hole(self.r)
-            self.hurt = True
         if key not in self.w_pending:
             self.part()
             self.w_pending[key] = index
@@ -363,9 +364,6 @@ class _Scoped(Monitor):
         if not self.between:
             self.hurt = True
             return
-        if self.hole(self.r):
-            self.note_hole(self.r)
-            self.hurt = True
         if key not in self.w_pending:
             if self.b_pending is self.w_pending:
                 self.part()
@@ -382,10 +380,12 @@ class _Scoped(Monitor):
             got = match(payload, event)
             if got is False:
                 return
+            if got is True or type(got) is Undecided:
+                got = settled(got)
             if type(got) is Hit:
                 self.maybe_closed(got, index)
                 return
-            if self.wild_pending:
+            if self.wild_pending is not None and self.wild_pending < index:
                 self.hurt = True
             if closes_all:
                 for key in [*self.w_open, *self.w_pending]:
@@ -393,7 +393,9 @@ class _Scoped(Monitor):
             else:
                 self.closed(got, index)
             if self.wild and (closes_all or self.count == 0) and not self.hole(self.q):
-                self.wild = self.wild_pending = False
+                self.wild = False
+            if closes_all or self.count == 0:
+                self.wild_pending = None
             if self.opens_at_start and not self.hurt and self.safe_at is None:
                 self.safe_at = index
                 self.done = True
@@ -418,7 +420,7 @@ class _Scoped(Monitor):
         self.values.pop(key, None)
 
     def maybe_closed(self, hit: Hit, index: int) -> None:
-        if self.wild_pending:
+        if self.wild_pending is not None and self.wild_pending < index:
             self.note_hit(index, hit)
             self.hurt = True
         for key in list(dict.fromkeys([*self.w_open, *self.w_pending])):
@@ -443,6 +445,8 @@ class _Scoped(Monitor):
             got = match(payload, event)
             if got is False:
                 return
+            if got is True or type(got) is Undecided:
+                got = settled(got)
             if type(got) is Hit:
                 self.maybe_opened(got, index, payload)
                 return
@@ -463,9 +467,6 @@ class _Scoped(Monitor):
             if self.between:
                 self.part()
                 self.w_pending.setdefault(key, index + 0.5)
-                if self.hole(self.r):
-                    self.note_hole(self.r)
-                    self.hurt = True
             else:
                 self.hurt = True
         if len(self.w_open) > MAX_BINDINGS:
@@ -476,7 +477,7 @@ class _Scoped(Monitor):
         self.note_hit(index, hit)
         if key is None:
             self.seen = self.seen or hit.static is True
-            self.open_wild()
+            self.open_wild(index)
         elif key not in self.w_open:
             self.part()
             self.w_open[key] = index
@@ -498,6 +499,13 @@ class _Scoped(Monitor):
             for key in list(self.b_open):
                 if not (self.between and key in self.b_pending):
                     del self.b_open[key]
+
+    def ends(self, last: int, closed: bool) -> tuple[bool, bool]:
+        if self.between and self.hole(self.r) and (self.w_pending or self.wild_pending is not None):
+            # Not earlier: a match that closes its own segment does not count.
+            self.note_hole(self.r)
+            self.hurt = True
+        return super().ends(last, closed)
 
 
 _OPENERS = ("after", "between[0]")
@@ -521,6 +529,8 @@ class _Eventually(Monitor):
             got = match(payload, event)
             if got is False:
                 return
+            if got is True or type(got) is Undecided:
+                got = settled(got)
             if type(got) is Hit:
                 self.helped = True
                 self.note_hit(index, got)
@@ -559,11 +569,17 @@ class _Every(Monitor):
 
     def handle(self, role: int, match: Match) -> Handle:
         tests = [condition.test for condition in self.conditions]
+        only = tests[0] if len(tests) == 1 else None
 
         def handle(payload: Any, event: Any, index: int) -> None:
             got = match(payload, event)
             if got is False:
                 return
+            if got is True and only is not None and only(payload, event) is True:
+                self.seen = True
+                return
+            if type(got) is Undecided:
+                got = settled(got)
             held = True
             doubt: Undecided | None = None
             for test in tests:
@@ -671,7 +687,9 @@ class _Precedes(Monitor):
         self.w_used: dict[Any, float] = {}
         self.b_used = self.w_used
         self.b_any = -1.0  # start of the latest chain of an unknown binding, simple case
-        self.full = _ALWAYS
+        # The last use of a fresh chain: an A in the event that used one up begins no new chain.
+        self.w_last: tuple[int, Any] = (-1, None)
+        self.b_last: tuple[int, Any] = (-1, None)
         if self.holes[0] is not None:
             self.hurt = True
             self.note_hole(0)
@@ -707,18 +725,26 @@ class _Precedes(Monitor):
     # one A that names every variable
 
     def _handle_simple_first(self, match: Match) -> Handle:
-        is_final = self.count == 0 and not self.fresh
+        fresh = self.fresh
+        is_final = self.count == 0 and not fresh
 
         def handle(payload: Any, event: Any, index: int) -> None:
             got = match(payload, event)
             if got is False:
                 return
+            if got is True or type(got) is Undecided:
+                got = settled(got)
             if type(got) is Hit:
                 self.maybe_first(got, index)
                 return
             table = self.w_one
             if got not in table and len(table) >= MAX_BINDINGS:
                 self.give_up()
+                return
+            if fresh and self.w_last[0] == index and self.w_last[1] == got:
+                if self.b_last != self.w_last:
+                    self.part()
+                    self.b_one[got] = index
                 return
             table[got] = index
             if self.b_one is not table:
@@ -730,22 +756,15 @@ class _Precedes(Monitor):
         return handle
 
     def maybe_first(self, hit: Hit, index: int) -> None:
-        doubt = hit.doubt()
+        # A single plain A is a hit only because something about it is in doubt.
+        self.note_hit(index, hit)
         self.part()
-        if doubt is None:
-            # Certain, but not one value: membership in a list.
-            for keys in _products(hit, self.count):
-                self.w_one[keys] = index
-                self.b_one[keys] = index
-            if len(self.w_one) > MAX_BINDINGS:
-                self.give_up()
-            return
-        self.note_answer(index, doubt)
-        if all(why is None for _, _, why in hit.wanted) and not hit.branches:
-            for keys in _products(hit, self.count):
-                self.b_one[keys] = index
+        if all(why is None for _, _, why in hit.wanted):
+            for key in _products(hit, self.count):
+                if self.b_last != (index, key):
+                    self.b_one[key] = index
         else:
-            self.b_any = max(self.b_any, index)
+            self.b_any = max(self.b_any, index + 1.0)
 
     def _handle_simple_second(self, match: Match) -> Handle:
         fresh = self.fresh
@@ -754,6 +773,8 @@ class _Precedes(Monitor):
             got = match(payload, event)
             if got is False:
                 return
+            if got is True or type(got) is Undecided:
+                got = settled(got)
             if type(got) is Hit:
                 self.maybe_second(got, index)
                 return
@@ -769,12 +790,13 @@ class _Precedes(Monitor):
                 if self.a_holes:
                     self.note_holes()
             if fresh:
+                self.w_last = self.b_last = (index, got)
                 self.w_one.pop(got, None)
                 if self.b_one is not self.w_one:
                     self.b_one.pop(got, None)
                     if self.b_any >= 0:
                         # A chain of an unknown binding is used up for this one only.
-                        self.b_used[got] = index
+                        self.b_used[got] = index + 1.0
 
         return handle
 
@@ -789,6 +811,7 @@ class _Precedes(Monitor):
                 self.note_hit(index, hit)
             elif self.fresh:
                 self.part()
+                self.w_last = (index, key)
                 del self.w_one[key]
                 self.note_hit(index, hit)
             return
@@ -810,6 +833,8 @@ class _Precedes(Monitor):
             got = match(payload, event)
             if got is False:
                 return
+            if got is True or type(got) is Undecided:
+                got = settled(got)
             if type(got) is Hit:
                 key = got.key if self.count else ()
                 self.second(key, index, is_sure=got.static is True, hit=got)
@@ -856,6 +881,8 @@ class _Precedes(Monitor):
             got = match(payload, event)
             if got is False:
                 return
+            if got is True or type(got) is Undecided:
+                got = settled(got)
             if type(got) is not Hit:
                 parts = (got,) if len(mask) == 1 else got
                 self.advance(self.w_stages, stage, mask, parts, index)
@@ -935,7 +962,7 @@ class _Precedes(Monitor):
         self.note_gap(at)
         self.hurt = True
         self.part()
-        self.b_any = max(self.b_any, at)
+        self.b_any = max(self.b_any, at + 1.0)
         for stage in self.b_stages:
             stage.put((), (), at + 1.0)
 
@@ -1016,6 +1043,7 @@ class _LeadsTo(Monitor):
     def expire(self, extra: Iterable[float], index: int) -> None:
         """Some A was not answered in time: fail at the earliest deadline that has passed."""
         if self.holes[0] is not None:
+            self.note_hole(0)
             return
         since = [*extra, *self.b_open.values()]
         if self.b_wild is not None:
@@ -1034,6 +1062,8 @@ class _LeadsTo(Monitor):
             got = match(payload, event)
             if got is False:
                 return
+            if got is True or type(got) is Undecided:
+                got = settled(got)
             if type(got) is Hit:
                 self.maybe_when(got, index, payload)
                 return
@@ -1078,6 +1108,8 @@ class _LeadsTo(Monitor):
             got = match(payload, event)
             if got is False:
                 return
+            if got is True or type(got) is Undecided:
+                got = settled(got)
             if self.b_wild is not None:
                 if self.late(self.b_wild, index):
                     self.expire((), index)
@@ -1178,6 +1210,8 @@ class _AtMost(Monitor):
             got = match(payload, event)
             if got is False:
                 return
+            if got is True or type(got) is Undecided:
+                got = settled(got)
             if type(got) is Hit:
                 self.maybe(got, payload, index)
                 return

@@ -294,7 +294,7 @@ class _Story:
         found: list[int] = []
         for index in range(last + 1):
             event = self.events[index]
-            if not _may_be(info.alternatives, event) or match(event["payload"], event) != ():
+            if not _may_be(info.alternatives, event) or match(event["payload"], event) is not True:
                 continue
             if key is None or not rule.per or self._tuple(rule, event) == key:
                 found.append(index)
