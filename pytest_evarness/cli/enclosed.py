@@ -53,6 +53,8 @@ def open_bundle(path: Path, keys: Sequence[str] = ()) -> Enclosed:
         data = read_bundle(path)
     except UnverifiedError as error:
         raise InputError(error.problem) from error
+    except ValueError as error:
+        raise UsageError(f"{path}: is no path") from error
     keyid = _verified(path, data, pinned) if pinned else None
     return Enclosed(_statement(path, data), keyid)
 

@@ -32,7 +32,7 @@ subject:
     id: approved-send
     nodes:
       - {id: ask, type: input}
-      - {id: gate, type: approval_gate, config: {prompt: Send this message?}}
+      - {id: gate, type: approval_gate, config: {prompt: "Send this message?"}}
       - {id: send, type: tool, config: {tool: email.send, approve_side_effects: true}}
       - {id: answer, type: output}
     edges:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,7 +112,8 @@ def _expanded(path: Path) -> list[tuple[Path, str]]:
         InputError: It cannot be read.
         UsageError: Nothing of ours.
     """
-    if path.is_dir():
+    # Not Path.is_dir: it raises where the system takes the name for none.
+    if os.path.isdir(path):  # noqa: PTH112
         files = sorted(
             file for file in path.rglob("*") if file.suffix.lower() in _SUFFIXES and file.is_file()
         )

@@ -84,7 +84,7 @@ def _graph(registry: Registry) -> dict[str, Any]:
     node["allOf"] = [
         {
             "if": {"properties": {"type": {"const": name}}, "required": ["type"]},
-            "then": {"properties": {"config": dict(kind.config_schema)}},
+            "then": {"properties": {"config": _plain(kind.config_schema)}},
         }
         for name, kind in registry.node_types.items()
     ]
@@ -117,6 +117,31 @@ def _graph(registry: Registry) -> dict[str, Any]:
             "edges",
         ),
     )
+
+
+def _plain(schema: Any) -> Any:
+    """A schema that stands anywhere in another: references written out, no names of classes.
+
+    Its references begin at its own root, which inside another schema is no root any more.
+    """
+    return _written_out(schema, dict(schema.get("$defs", {})), names=False)
+
+
+def _written_out(value: Any, definitions: dict[str, Any], *, names: bool) -> Any:
+    if isinstance(value, list):
+        return [_written_out(part, definitions, names=False) for part in value]
+    if not isinstance(value, dict):
+        return value
+    made: dict[str, Any] = {}
+    for key, part in value.items():
+        if names:
+            made[key] = _written_out(part, definitions, names=False)
+        elif key == "$ref" and isinstance(part, str) and part.startswith("#/$defs/"):
+            target = definitions[part.removeprefix("#/$defs/")]
+            made |= _written_out(target, definitions, names=False)
+        elif key not in ("$defs", "title"):
+            made[key] = _written_out(part, definitions, names=key == "properties")
+    return made
 
 
 def _contracts(registry: Registry) -> dict[str, Any]:

@@ -55,10 +55,10 @@ def build_settings(args: argparse.Namespace, files: Sequence[Path], **more: Any)
         UsageError: ``--root`` or ``--contracts`` names no folder, or a file lies outside the root.
     """
     root = _root(args.root, files)
-    folders = [Path(folder).absolute() for folder in args.contracts or ()]
-    for folder in folders:
-        if not folder.is_dir():
-            raise UsageError(f"--contracts: no such folder (got '{folder}')")
+    folders = [Path(word).absolute() for word in args.contracts or ()]
+    for word in args.contracts or ():
+        if not os.path.isdir(word):  # noqa: PTH112 - Path.is_dir raises for what is no path
+            raise UsageError(f"--contracts: no such folder (got '{word}')")
     return Settings(
         root=root,
         contract_folders=tuple(folders) or (root / "contracts",),
@@ -79,7 +79,7 @@ def home_folder() -> Path | None:
 def _root(given: str | None, files: Sequence[Path]) -> Path:
     if given is not None:
         root = Path(given).absolute()
-        if not root.is_dir():
+        if not os.path.isdir(root):  # noqa: PTH112
             raise UsageError(f"--root: no such folder (got '{given}')")
         for file in files:
             if not _is_inside(file, root):

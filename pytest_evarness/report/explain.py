@@ -507,7 +507,7 @@ def _one(case: JudgedCase, judged: JudgedItem) -> Iterator[str]:
         yield f"{word}: {one_line(finding.reason, 600)}"
         yield from _evidence(case, judged, finding)
     if judged.why_not is not None:
-        yield f"  deselected: {one_line(judged.why_not)}"
+        yield f"  {one_line(judged.why_not)}"
 
 
 def _missed(case: JudgedCase, judged: JudgedItem, finding: Finding) -> Iterator[str]:

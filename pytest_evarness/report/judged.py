@@ -28,7 +28,7 @@ class JudgedItem:
     Attributes:
         nodeid: Of the item.
         finding: None where its case did not run to a judgement.
-        why_not: Why it was not selected; None where it was.
+        why_not: That it was not selected and why, ``deselected by -k x``; None where it was.
         shows: ``passed``, ``vacuous``, ``failed``, ``missed``, ``indeterminate`` (it blocks),
             ``undecided`` (it does not), ``skipped`` (``score`` beside a gate that decides), or
             ``not_run``; of what was found, whether or not it was selected.
@@ -116,7 +116,7 @@ class JudgedCase:
                 nodeid=f"{self.nodeid}::{item.id}",
                 item=item,
                 finding=finding,
-                why_not=None if sealed["selected"] else str(sealed["why"]),
+                why_not=None if sealed["selected"] else _deselected(str(sealed["why"])),
                 shows=self._shows(item, finding),
             )
 
@@ -133,6 +133,10 @@ class JudgedCase:
             return "failed" if item.decides else "missed"
         blocks = item.decides and self.planned["mode"] == "release"
         return "indeterminate" if blocks else "undecided"
+
+
+def _deselected(why: str) -> str:
+    return why if why.startswith("deselected") else f"deselected ({why})"
 
 
 def judged_cases(statement: Mapping[str, Any]) -> list[JudgedCase]:

@@ -130,7 +130,7 @@ def _result(judged: JudgedItem) -> tuple[str | None, str, str, str]:
     finding = judged.finding
     if finding is None:
         if judged.why_not is not None:
-            return "skipped", "evarness.deselected", f"deselected ({judged.why_not})", ""
+            return "skipped", "evarness.deselected", judged.why_not, ""
         return "skipped", "evarness.not_run", "planned, and did not run to a judgement", ""
     causes = ", ".join(str(cause.value) for cause in finding.causes)
     head = {
@@ -141,7 +141,7 @@ def _result(judged: JudgedItem) -> tuple[str | None, str, str, str]:
     if judged.why_not is not None:
         # It was judged with its case all the same, and decides whether the bundle holds.
         found = "" if judged.shows in ("passed", "vacuous") else f": {head}{finding.reason}"
-        message = f"deselected ({judged.why_not}), would have {_WOULD[judged.shows]}{found}"
+        message = f"{judged.why_not}, would have {_WOULD[judged.shows]}{found}"
         return "skipped", "evarness.deselected", message, ""
     message = head + finding.reason
     if judged.shows in ("passed", "vacuous"):

@@ -1,0 +1,178 @@
+"""``lint`` tells every mistake at once, and which contracts can never fire in a graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_evarness.cli.lint import never_fires
+from pytest_evarness.contract.model import parse_contract
+from pytest_evarness.core.registry import packaged_registry
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Command
+
+TYPES = frozenset({"tool_called", "tool_result", "run_finished"})
+TOOLS = frozenset({"email.send"})
+
+
+def write(path: str, text: str) -> Path:
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_every_mistake_of_a_scenario_is_told_with_its_line(command: Command, first: Path) -> None:
+    text = first.read_text(encoding="utf-8")
+    text = text.replace("status: completed", "status: complete").replace(
+        "cases:\n", "casses: {}\ncases:\n"
+    )
+    first.write_text(text, encoding="utf-8")
+    done = command("validate", first)
+    assert done.code == 1
+    assert "scenarios/approved_send.yaml:31:1: unknown key (got 'casses'" in done.out
+    assert "try: write 'cases'" in done.out
+    assert "expect.status: must be" in done.out
+    assert done.out.endswith("1 file: 2 errors, 0 warnings\n")
+
+
+def test_a_graph_alone_is_linted(command: Command) -> None:
+    graph = write(
+        "g.json",
+        '{"ir_version": 1, "id": "g",\n'
+        ' "nodes": [{"id": "a", "type": "input"}, {"id": "b", "type": "outptu"}],\n'
+        ' "edges": [{"from": "a", "to": "z"}]}',
+    )
+    done = command("lint", graph)
+    assert done.code == 1
+    assert "g.json:2:" in done.out
+    assert "'output'" in done.out
+    assert "g.json:3:" in done.out
+
+
+def test_a_library_alone_is_linted(command: Command) -> None:
+    library = write("contracts/mine.yaml", "contracts:\n  one:\n    asert: {}\n")
+    done = command("lint", library)
+    assert done.code == 1
+    assert "contracts/mine.yaml:3:5: contracts.one: unknown key (got 'asert'" in done.out
+
+
+def test_a_contract_that_can_never_fire_is_a_warning(command: Command) -> None:
+    scenario = write(
+        "scenarios/qa.yaml",
+        'evarness: 1\nsubject: {graph: "pattern:single_shot_qa"}\n'
+        "invariants:\n  approval-precedes-send: {}\n",
+    )
+    done = command("lint", scenario)
+    assert done.code == 0
+    assert (
+        "warning: scenarios/qa.yaml:4: approval-precedes-send: can never fire in this graph:"
+        " no node of it emits 'tool_called'" in done.out
+    )
+
+
+def test_the_json_form_has_places(command: Command, first: Path) -> None:
+    write("scenarios/bad.yaml", "evarness: 1\nsubjekt: {}\n")
+    done = command("lint", "scenarios", "--json")
+    assert (done.code, done.json["files"]) == (1, 2)
+    remark = next(one for one in done.json["remarks"] if "subjekt" in one["text"])
+    assert (remark["level"], remark["path"], remark["line"]) == ("error", "scenarios/bad.yaml", 2)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (None, "x.yaml: no such file"),
+        ("user_input: hello\n", "x.yaml: no scenario, graph or contract library"),
+        ("a: [1\n b: {", "x.yaml:2:3: is no YAML"),
+    ],
+)
+def test_what_is_none_of_ours_exits_2(command: Command, content: str | None, text: str) -> None:
+    if content is not None:
+        write("x.yaml", content)
+    done = command("lint", "x.yaml")
+    assert (done.code, done.out) == (2, "")
+    assert text in done.err
+
+
+def test_a_missing_file_does_not_hide_the_mistakes_of_the_others(
+    command: Command, first: Path
+) -> None:
+    write("scenarios/bad.yaml", "evarness: 1\nsubjekt: {}\n")
+    done = command("lint", "none.yaml", "scenarios/bad.yaml", first)
+    assert done.code == 2
+    assert "none.yaml: no such file" in done.err
+    assert "subjekt" in done.out
+
+
+def said(body: dict[str, Any], types: frozenset[str] | None = TYPES) -> list[str]:
+    contract, faults = parse_contract("c", {"assert": body}, registry=packaged_registry())
+    assert contract is not None, faults
+    return list(never_fires(contract, types, TOOLS))
+
+
+CALL = {"type": "tool_called"}
+PAYMENT = {"type": "tool_called", "where": {"tool": "payment.transfer"}}
+MODEL = {"type": "llm_request"}
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ({"never": MODEL}, "can never fire in this graph: no node of it emits 'llm_request'"),
+        (
+            {"never": PAYMENT},
+            "can never fire in this graph: no node of it names the tool 'payment.transfer'",
+        ),
+        (
+            {"never": {**CALL, "after": MODEL}},
+            (
+                "can never fire in this graph: its scope 'after' never comes about:"
+                " no node of it emits 'llm_request'"
+            ),
+        ),
+        ({"eventually": MODEL}, "can never pass in this graph: no node of it emits 'llm_request'"),
+        (
+            {"precedes": {"first": MODEL, "second": CALL}},
+            "fails whenever 'second' comes about in this graph: no node of it emits 'llm_request'",
+        ),
+        (
+            {"leads_to": {"when": CALL, "then": MODEL}},
+            "fails whenever 'when' comes about in this graph: no node of it emits 'llm_request'",
+        ),
+        (
+            {"at_most": {"n": 1, "of": {"any": [MODEL, PAYMENT]}}},
+            (
+                "can never fire in this graph: no node of it emits 'llm_request';"
+                " no node of it names the tool 'payment.transfer'"
+            ),
+        ),
+        (
+            {"every": {"match": MODEL, "where": {"provider": "sim:x"}}},
+            "can never fire in this graph: no node of it emits 'llm_request'",
+        ),
+    ],
+)
+def test_each_primitive_that_cannot_match_says_why(body: dict[str, Any], text: str) -> None:
+    assert said(body) == [text]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"never": CALL},
+        {"never": {"type": "tool_called", "where": {"tool": {"in": ["email.send", "x"]}}}},
+        {"never": {"any": [MODEL, CALL]}},
+        {"precedes": {"first": CALL, "second": {"type": "tool_result"}}},
+        {"eventually": {"type": ["run_finished", "llm_request"]}},
+    ],
+)
+def test_what_can_match_is_left_alone(body: dict[str, Any]) -> None:
+    assert said(body) == []
+
+
+def test_nothing_is_said_where_the_types_are_not_known() -> None:
+    assert said({"never": MODEL}, types=None) == []
