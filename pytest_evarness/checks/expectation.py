@@ -152,7 +152,11 @@ def _another_status(
 def _pending(evidence: Evidence) -> str:
     for event in reversed(evidence.events):
         if event.get("type") == "run_paused":
-            return f": node {event.get('node_id')} asks {shown(_payload(event).get('prompt'))}"
+            # The pause is the run's event; who asked is the last node that said anything.
+            named = (one.get("node_id") for one in reversed(evidence.events))
+            node = next((name for name in named if name), None)
+            asks = f"node {node} asks" if node else "it asks"
+            return f": {asks} {shown(_payload(event).get('prompt'))}"
     return ""
 
 

@@ -79,6 +79,15 @@ def pytest_configure_node(node: Any) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: Any) -> None:
+    """Wait no longer for the plan of a worker that died while it collected."""
+    del error
+    from pytest_evarness.plugin import parallel
+
+    parallel.forget_node(node)
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Keep all items of a case on one worker, so that it runs once."""
     if not options.is_scenario_session(config) or config.getoption("dist", None) != "load":

@@ -10,12 +10,16 @@ import pytest
 
 from pytest_evarness.plugin import options
 from pytest_evarness.plugin.state import SessionState
+from pytest_evarness.plugin.text import bounded, clean
 
 if TYPE_CHECKING:
     from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.scenario.case import Case
 
 __all__ = ["CaseCollector", "InvariantItem", "LoadItem", "ScenarioFile", "collect_file"]
+
+LOAD_LIMIT = 30_000
+"""Characters of one file's mistakes."""
 
 
 def collect_file(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -42,8 +46,9 @@ def collect_file(path: Path, parent: pytest.Collector) -> pytest.Collector | Non
         return None
     state = SessionState.of(config)
     if kind == "scenario":
-        options.count_found(config)
-        return ScenarioFile.from_parent(parent, path=path, state=state)
+        file = ScenarioFile.from_parent(parent, path=path, state=state)
+        state.files.append(file)
+        return file
     return LibraryFile.from_parent(parent, path=path, state=state)
 
 
@@ -66,7 +71,11 @@ class _OurFile(pytest.File):
         """
         self.state.note_broken(self.nodeid, text)
         if self.config.getoption("collectonly", False):
-            raise self.CollectError(text)
+            raise self.CollectError(clean(text))
+        return self.load_item(text)
+
+    def load_item(self, text: str) -> LoadItem:
+        """The item that stands for a broken file."""
         item = LoadItem.from_parent(self, name="load", text=text)
         self.state.load_items.append(item)
         return item
@@ -77,15 +86,33 @@ class ScenarioFile(_OurFile):
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
         """Load and compile the file; nothing runs."""
+        cases = self.open()
+        if isinstance(cases, str):
+            yield self.broken(cases)
+        else:
+            yield from cases
+
+    def open(self) -> list[CaseCollector] | str:
+        """The cases of the file, all of them noted for the plan; or its mistakes."""
         from pytest_evarness.errors import InputError
 
+        self.state.note_opened(self.nodeid)
+        try:
+            self.nodeid.encode("utf-8")
+        except UnicodeEncodeError:
+            return f"{self.nodeid}: the file's name is not UTF-8, so no report can name it"
         try:
             cases = self.state.load(self.path)
         except InputError as error:
-            yield self.broken(str(error))
-            return
+            return str(error)
+        collectors = []
         for case in cases:
-            yield CaseCollector.from_parent(self, name=case.id, case=case, state=self.state)
+            collector = CaseCollector.from_parent(self, name=case.id, case=case, state=self.state)
+            # Noted here and not when its own items are collected: where one case of a file is
+            # named on the command line, the others were left out, and the bundle says so.
+            self.state.note_case(collector.nodeid, case)
+            collectors.append(collector)
+        return collectors
 
 
 class LibraryFile(_OurFile):
@@ -110,7 +137,6 @@ class CaseCollector(pytest.Collector):
 
     def collect(self) -> Iterator[pytest.Item]:
         """One item for each planned judgement, in the plan's order."""
-        self.state.note_case(self.nodeid, self.case)
         for planned in self.case.items:
             yield InvariantItem.from_parent(
                 self, name=planned.id, planned=planned, case=self.case, state=self.state
@@ -161,7 +187,7 @@ class InvariantItem(pytest.Item):
     def teardown(self) -> None:
         """Let go of the case's result after its last item."""
         assert self.parent is not None
-        self.state.release(self.parent.nodeid)
+        self.state.release(self.parent.nodeid, self.planned.id)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """A failed finding is its own text; everything else is shown in full."""
@@ -182,7 +208,6 @@ class LoadItem(pytest.Item):
     def __init__(self, *, text: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.text = text
-        self.payload: dict[str, Any] | None = None
         # Every marker of ours, so that no selection by marker can pass over a broken file.
         self.add_marker("evarness")
         self.add_marker(pytest.mark.gate(severity="critical"))
@@ -191,10 +216,9 @@ class LoadItem(pytest.Item):
 
     def setup(self) -> None:
         """Error with the text; it is complete in itself."""
-        from pytest_evarness.plugin.text import clean
-
         self.user_properties.append(("evarness.outcome", "load"))
-        pytest.fail(clean(self.text), pytrace=False)
+        text = bounded(self.text, LOAD_LIMIT, whole="pytest-evarness lint shows all")
+        pytest.fail(text, pytrace=False)
 
     def runtest(self) -> None:
         """Never reached: the set-up errors."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ __all__ = [
     "add_options",
     "check_min_scenarios",
     "check_options",
+    "count_found",
+    "decisions_for_nothing",
     "is_relevant",
     "is_scenario_session",
     "key_words",
@@ -115,7 +118,7 @@ def path_setting(config: pytest.Config, name: str) -> Path | None:
     dest = _dest(name)
     value = config.getoption(dest, None)
     if value is not None:
-        return config.invocation_params.dir / value
+        return Path(config.invocation_params.dir, value)
     value = config.getini(dest)
     return config.rootpath / value if value else None
 
@@ -156,7 +159,12 @@ def check_options(config: pytest.Config) -> None:
     if key is not None and not setting(config, "unsigned") and not key.is_file():
         raise pytest.UsageError(f"--evarness-key: no such file (got {setting(config, 'key')!r})")
     bundle = path_setting(config, "bundle")
-    if bundle is not None and bundle.is_dir():
+    if setting(config, "bundle") == "none":
+        if setting(config, "junit") is not None:
+            raise pytest.UsageError(
+                "--evarness-junit: rendered from the bundle, so not with --evarness-bundle=none"
+            )
+    elif bundle is not None and bundle.is_dir():
         raise pytest.UsageError(
             f"--evarness-bundle: must name a file (got the folder {setting(config, 'bundle')!r})"
         )
@@ -173,6 +181,19 @@ def _check_approval(text: str) -> None:
         raise pytest.UsageError(
             f"--evarness-approve: the decision must be approve or reject (got {decision!r})"
         )
+
+
+def decisions_for_nothing(config: pytest.Config, plan: Sequence[Mapping[str, Any]]) -> str | None:
+    """The first ``--evarness-approve`` whose case no collected scenario has, as a sentence.
+
+    Those of the ini file are standing ones: a session of other files may leave them unused.
+    """
+    known = {name for case in plan for name in (case["case"], case["base"])}
+    for text in config.getoption(_dest("approve"), None) or ():
+        case = text.partition(":")[0]
+        if case not in known:
+            return f"--evarness-approve: no collected case has this id (got {case!r})"
+    return None
 
 
 def _check_count(config: pytest.Config) -> None:
@@ -236,11 +257,11 @@ def min_scenarios(config: pytest.Config) -> int:
 
 def found(config: pytest.Config) -> int:
     """Scenario files found so far, before deselection."""
-    return sum(config.stash.get(FOUND, []))
+    return sum(config.stash[FOUND]) if FOUND in config.stash else 0
 
 
 def count_found(config: pytest.Config, number: int = 1) -> None:
-    """Count scenario files found."""
+    """Count scenario files that were looked into."""
     config.stash.setdefault(FOUND, []).append(number)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,14 @@ if TYPE_CHECKING:
 
     from pytest_evarness.plugin.state import SessionState
 
-__all__ = ["collection_finished", "configure_node", "make_scheduler", "write_plan"]
+__all__ = [
+    "collection_finished",
+    "configure_node",
+    "forget_node",
+    "make_scheduler",
+    "session_name",
+    "write_plan",
+]
 
 SESSION: pytest.StashKey[str] = pytest.StashKey()
 WAITING: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
@@ -31,18 +39,36 @@ def configure_node(node: Any) -> None:
     config.stash.setdefault(WAITING, {})[node.gateway.id] = None
 
 
+def session_name(config: pytest.Config) -> str | None:
+    """The name that all processes of this session share; None without xdist."""
+    workerinput = getattr(config, "workerinput", None)
+    if workerinput is not None:
+        return str(workerinput["evarness_session"])
+    return config.stash.get(SESSION, None)
+
+
+def forget_node(node: Any) -> None:
+    """A worker that went away before it had collected: nobody waits for it any more."""
+    config: pytest.Config = node.config
+    waiting = config.stash.get(WAITING, {})
+    if waiting.get(node.gateway.id, False) is None:
+        del waiting[node.gateway.id]
+
+
 def _plan_path(config: pytest.Config, worker: str) -> Path:
     return config.rootpath / ".evarness" / f"plan-{worker}.json"
 
 
 def write_plan(state: SessionState) -> None:
-    """In a worker: put on disk what was collected, before the controller hears of it."""
+    """In a worker: put on disk what was collected, before the controller hears of it.
+
+    Where that cannot be done the controller finds no plan and stops the session.
+    """
     from pytest_evarness.bundle.store import Store, write_atomically
 
     config = state.config
     workerinput = config.workerinput  # type: ignore[attr-defined]
     plan = state.build_plan()
-    Store.open(config.rootpath, bundle=None, session=workerinput["evarness_session"])
     record = {
         "session": workerinput["evarness_session"],
         "found": options.found(config),
@@ -50,7 +76,9 @@ def write_plan(state: SessionState) -> None:
         "plan": plan,
     }
     data = json.dumps(record, sort_keys=True, ensure_ascii=True).encode("ascii")
-    write_atomically(_plan_path(config, workerinput["workerid"]), data)
+    with contextlib.suppress(OSError):
+        Store.open(config.rootpath, bundle=None, session=workerinput["evarness_session"])
+        write_atomically(_plan_path(config, workerinput["workerid"]), data)
 
 
 def collection_finished(node: Any, ids: list[str]) -> None:
@@ -59,7 +87,8 @@ def collection_finished(node: Any, ids: list[str]) -> None:
     Raises:
         pytest.Exit: The plans differ, or the seal cannot be written: nothing may run.
     """
-    del ids
+    # A worker without items of ours writes no plan; one that has some must.
+    has_ours = any(_is_ours(nodeid) for nodeid in ids)
     config: pytest.Config = node.config
     waiting = config.stash.get(WAITING, {})
     worker = node.gateway.id
@@ -75,6 +104,11 @@ def collection_finished(node: Any, ids: list[str]) -> None:
         return
     plans = [entry for entry in waiting.values() if entry]
     if not plans:
+        if has_ours:
+            pytest.exit(
+                "evarness: the seal cannot be written: no worker could write its plan",
+                returncode=4,
+            )
         return
     texts = {json.dumps(entry["plan"], sort_keys=True) for entry in plans}
     if len(texts) > 1 or len(plans) < len(waiting):
@@ -92,19 +126,19 @@ def collection_finished(node: Any, ids: list[str]) -> None:
         state.write_seal(plans[0]["plan"])
 
 
+def _is_ours(nodeid: str) -> bool:
+    file, _, rest = nodeid.partition("::")
+    return bool(rest) and file.endswith((".yaml", ".yml"))
+
+
 def make_scheduler(config: pytest.Config, log: Any) -> Any:
     """A scheduler that sends all items of a case to one worker."""
     from xdist.scheduler import LoadScopeScheduling
-
-    scenario_suffixes = (".yaml", ".yml")
 
     class CaseScheduling(LoadScopeScheduling):  # type: ignore[misc]
         """Scope of ours: the node id without its last part; of others: the item itself."""
 
         def _split_scope(self, nodeid: str) -> str:
-            file, _, rest = nodeid.partition("::")
-            if rest and file.endswith(scenario_suffixes):
-                return nodeid.rsplit("::", 1)[0]
-            return nodeid
+            return nodeid.rsplit("::", 1)[0] if _is_ours(nodeid) else nodeid
 
     return CaseScheduling(config, log)

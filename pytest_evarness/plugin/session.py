@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ import pytest
 from pytest_evarness.plugin.nodes import InvariantItem
 from pytest_evarness.plugin.showing import LETTERS
 from pytest_evarness.plugin.state import is_worker
+from pytest_evarness.plugin.text import clean
 
 if TYPE_CHECKING:
     from pytest_evarness.plugin.state import SessionState
@@ -35,6 +38,11 @@ class SessionHooks:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Put broken files back: no selection may make a session beside them green."""
+        for file in self.state.passed_over():
+            cases = file.open()
+            if isinstance(cases, str):
+                self.state.note_broken(file.nodeid, cases)
+                file.load_item(cases)
         missing = [item for item in self.state.load_items if item not in items]
         if missing:
             items[:0] = missing
@@ -68,7 +76,7 @@ class SessionHooks:
             decisive = call.when == "call" or (call.when == "setup" and not report.passed)
             if decisive:
                 report.evarness = item.payload  # type: ignore[attr-defined]
-                if report.skipped:
+                if report.skipped and item.payload["how"] == "skip":
                     _, line, _ = item.reportinfo()
                     place = item.planned.path or str(item.nodeid.split("::", 1)[0])
                     report.longrepr = (place, line + 1, item.skip_reason)
@@ -83,28 +91,45 @@ class SessionHooks:
         if category is None:
             return None
         letter, word = LETTERS[category]
-        colour = {"vacuous": "yellow", "missed": "yellow", "indeterminate": "red"}[category]
+        colour = "red" if report.failed else "yellow"
         return category, letter, (word, {colour: True})
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep what the summary and the bundle are made of."""
-        if not is_worker(self.state.config):
-            self.state.take_report(report)
+        config = self.state.config
+        if is_worker(config):
+            return
+        self.state.take_report(report)
+        terminal = config.pluginmanager.get_plugin("terminalreporter")
+        if self.state.blocking and terminal is not None:
+            # pytest ends in red where there is a key "error", and in yellow for categories that
+            # it does not know; an empty list counts nothing.
+            terminal.stats.setdefault("error", [])
 
     # -- end -------------------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write bundle and reports in the process that saw everything; never raise."""
+        state = self.state
+        state.close()
         if is_worker(session.config):
             return
-        self.state.close()
-        if session.config.getoption("collectonly", False):
-            return
-        for problem in self.state.write_outputs():
-            self.state.notes.append(problem)
-            if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        problems = []
+        if not session.config.getoption("collectonly", False):
+            try:
+                problems = state.write_outputs()
+            except Exception as error:  # noqa: BLE001 - pytest would lose its whole summary
+                trace = "".join(traceback.format_exception(error))
+                problems = [f"evarness: an error inside pytest-evarness:\n{trace}"]
+        green = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+        # A broken file fails by its item; this holds where another plug-in took the item out.
+        if green and (problems or state.broken):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        state.notes.extend(problems)
+        if problems and not _has_summary(session.config):
+            sys.stderr.write("\n".join(clean(problem) for problem in problems) + "\n")
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Lead with validity: invalid cases, then indeterminate ones, then valid ones."""
@@ -115,3 +140,9 @@ class SessionHooks:
     def pytest_unconfigure(self) -> None:
         """Leave nothing running, whatever ended the session."""
         self.state.close()
+
+
+def _has_summary(config: pytest.Config) -> bool:
+    return config.pluginmanager.has_plugin("terminalreporter") and not config.getoption(
+        "no_summary", False
+    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_evarness.core.finding import fraction_text
 from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.plugin.state import Shown
-from pytest_evarness.plugin.text import clean
+from pytest_evarness.plugin.text import bounded, first_line
 
 if TYPE_CHECKING:
     from pytest_evarness.checks.judge import Judgement
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.scenario.case import Case
 
-__all__ = ["LETTERS", "show"]
+__all__ = ["LETTERS", "TEXT_LIMIT", "show", "show_trouble"]
+
+TEXT_LIMIT = 8000
+"""Characters of one item's text: a report of many items must stay small enough for its readers."""
 
 LETTERS = {
     "vacuous": ("v", "VACUOUS"),
@@ -25,15 +28,25 @@ LETTERS = {
 """Categories of ours: the letter and the word of ``pytest_report_teststatus``."""
 
 
-def show(case: Case, item: PlannedItem, finding: Finding, judgement: Judgement) -> Shown:
+def show(
+    case: Case, item: PlannedItem, finding: Finding, judgement: Judgement, *, trace_digest: str
+) -> Shown:
     """How one item of a judged case shows.
 
-    Source: docs/verdicts.md, "How it shows in pytest".
+    Source: docs/pytest.md, "What an item shows".
     """
     how, category = _how(case, item, finding, judgement)
-    text = clean(_text(item, finding, category))
+    text = bounded(_text(item, finding, how, category), TEXT_LIMIT, whole="the bundle has it")
     payload: dict[str, Any] = {"how": how, "category": category, "text": text}
-    return Shown(how, text, payload, _properties(item, finding, judgement))
+    properties = [*_properties(item, finding), ("evarness.trace_digest", trace_digest)]
+    return Shown(how, text, payload, properties)
+
+
+def show_trouble(text: str) -> Shown:
+    """How an item shows whose case could not be judged: an error of pytest's own kind."""
+    shown = bounded(text, TEXT_LIMIT, whole="nothing has it")
+    payload: dict[str, Any] = {"how": "error", "category": None, "text": shown}
+    return Shown("error", shown, payload, [("evarness.outcome", "not judged")])
 
 
 def _how(
@@ -51,9 +64,11 @@ def _how(
     return "skip", "indeterminate"
 
 
-def _text(item: PlannedItem, finding: Finding, category: str | None) -> str:
+def _text(item: PlannedItem, finding: Finding, how: str, category: str | None) -> str:
     from pytest_evarness.report.finding import finding_text
 
+    if how == "skip" and category is None:
+        return first_line(finding.reason)
     body = finding_text(finding, item)
     if category == "indeterminate":
         causes = ", ".join(str(cause.value) for cause in finding.causes)
@@ -63,10 +78,7 @@ def _text(item: PlannedItem, finding: Finding, category: str | None) -> str:
     return body
 
 
-def _properties(
-    item: PlannedItem, finding: Finding, judgement: Judgement
-) -> list[tuple[str, object]]:
-    del judgement
+def _properties(item: PlannedItem, finding: Finding) -> list[tuple[str, object]]:
     properties: list[tuple[str, object]] = [
         ("evarness.outcome", finding.outcome.word),
         ("evarness.vacuous", str(finding.vacuous).lower()),

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evarness.plugin import options
+from pytest_evarness.plugin.text import clean, one_line
 
 if TYPE_CHECKING:
     from pytest_evarness.bundle.statement import CaseRecord
     from pytest_evarness.bundle.store import Store
-    from pytest_evarness.core.finding import Finding
     from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.pipeline import CaseResult, Engine, Publisher, Written
-    from pytest_evarness.plugin.nodes import LoadItem
+    from pytest_evarness.plugin.nodes import LoadItem, ScenarioFile
     from pytest_evarness.scenario.case import Case
 
 __all__ = ["SessionState", "Shown", "is_worker"]
@@ -51,12 +51,20 @@ class Shown:
 
 @dataclass(slots=True)
 class _Collected:
+    """A case that was collected.
+
+    Attributes:
+        selected: Ids of its items that are left after every deselection.
+        waiting: Those of them that have not been shown yet.
+        result: Kept until nothing waits for it.
+        trouble: Why it cannot be judged; each of its items says so, and none tries again.
+    """
+
     case: Case
     selected: set[str] = field(default_factory=set)
-    left: int = 0
+    waiting: set[str] = field(default_factory=set)
     result: CaseResult | None = None
-    record: dict[str, Any] | None = None
-    failed: BaseException | None = None
+    trouble: str | None = None
 
 
 class SessionState:
@@ -66,6 +74,8 @@ class SessionState:
         self.config = config
         self.collected: dict[str, _Collected] = {}
         self.broken: dict[str, str] = {}
+        self.files: list[ScenarioFile] = []
+        self.opened: set[str] = set()
         self.load_items: list[LoadItem] = []
         self.why_deselected: dict[str, str] = {}
         self.records: dict[str, CaseRecord] = {}
@@ -76,7 +86,7 @@ class SessionState:
         self.notes: list[str] = []
         self.reported: set[str] = set()
         self.blocking = False
-        self.statement: Mapping[str, Any] | None = None
+        self.crashed: set[str] = set()
         self.written: Written | None = None
         self.shown_texts: list[tuple[str, str, str]] = []
 
@@ -134,19 +144,41 @@ class SessionState:
         """A file that did not load."""
         self.broken[nodeid] = text
 
+    def note_opened(self, nodeid: str) -> bool:
+        """A scenario file that was looked into; False where it had been before."""
+        if nodeid in self.opened:
+            return False
+        self.opened.add(nodeid)
+        options.count_found(self.config)
+        return True
+
+    def passed_over(self) -> list[ScenarioFile]:
+        """Files that were asked for, and that ``--lf`` skipped without looking into them."""
+        if not getattr(self.config.option, "lf", False):
+            return []
+        asked = [
+            self.config.invocation_params.dir / str(argument).split("::", 1)[0]
+            for argument in self.config.args
+        ]
+        return [
+            file
+            for file in self.files
+            if file.nodeid not in self.opened
+            and any(file.path.is_relative_to(path) for path in asked)
+        ]
+
     def settle(self, items: list[pytest.Item]) -> None:
         """Remember which items are left after every deselection."""
         from pytest_evarness.plugin.nodes import InvariantItem
 
         for collected in self.collected.values():
             collected.selected.clear()
-            collected.left = 0
         for item in items:
             if isinstance(item, InvariantItem):
                 assert item.parent is not None
-                collected = self.collected[item.parent.nodeid]
-                collected.selected.add(item.planned.id)
-                collected.left += 1
+                self.collected[item.parent.nodeid].selected.add(item.planned.id)
+        for collected in self.collected.values():
+            collected.waiting = set(collected.selected)
 
     def build_plan(self) -> dict[str, Any]:
         """The plan part of the seal: the same in every process that collected the same files."""
@@ -155,8 +187,9 @@ class SessionState:
 
         selection = self.selection_words()
         cases = []
+        # By file, so that the order of arguments does not show; within a file as it is written.
         for nodeid, collected in sorted(
-            self.collected.items(), key=lambda pair: (pair[0].rpartition("::")[0],)
+            self.collected.items(), key=lambda pair: pair[0].rpartition("::")[0]
         ):
             deselected = {
                 item.id: self.why_deselected.get(f"{nodeid}::{item.id}", selection)
@@ -164,7 +197,8 @@ class SessionState:
                 if item.id not in collected.selected
             }
             cases.append(planned_case(collected.case, nodeid, deselected))
-        return build_plan(cases, broken=sorted(self.broken.items()))
+        broken = [(clean(nodeid), clean(text)) for nodeid, text in sorted(self.broken.items())]
+        return build_plan(cases, broken=broken)
 
     def selection_words(self) -> str:
         """What on the command line left items out."""
@@ -176,28 +210,34 @@ class SessionState:
             words.append(f"-m {option.markexpr}")
         if getattr(option, "deselect", None):
             words.append("--deselect")
-        if getattr(option, "lf", False):
-            words.append("--lf")
+        for name, flag in (("lf", "--lf"), ("stepwise", "--sw")):
+            if getattr(option, name, False):
+                words.append(flag)
         if any("::" in str(arg) for arg in self.config.args):
             words.append("single node ids")
-        return "deselected by " + ", ".join(words) if words else "deselected"
+        return clean("deselected by " + ", ".join(words)) if words else "deselected"
 
     # -- running ---------------------------------------------------------------------------
 
     @cached_property
     def store(self) -> Store | None:
-        """Where this session writes; None with ``--evarness-bundle none``."""
+        """Where this session writes; None with ``--evarness-bundle none``.
+
+        Raises:
+            OSError: The state folder cannot be made.
+        """
         from pytest_evarness.bundle.store import Store
+        from pytest_evarness.plugin import parallel
 
         if options.setting(self.config, "bundle") == "none":
             return None
         path = options.path_setting(self.config, "bundle")
         bundle = path if path is not None else Store.default_bundle(self.config.rootpath)
-        return Store.open(self.config.rootpath, bundle=bundle, session=self._session_name())
-
-    def _session_name(self) -> str | None:
-        workerinput = getattr(self.config, "workerinput", None)
-        return None if workerinput is None else workerinput["evarness_session"]
+        session = parallel.session_name(self.config)
+        store = Store.open(self.config.rootpath, bundle=bundle, session=session)
+        if session is not None and not is_worker(self.config):
+            store.drop_old()
+        return store
 
     @cached_property
     def seal_digest(self) -> str | None:
@@ -212,21 +252,41 @@ class SessionState:
 
     def show(self, nodeid: str, case: Case, planned: PlannedItem) -> Shown:
         """Run and judge the case if that has not happened yet, then say how one item shows."""
-        from pytest_evarness.plugin.showing import show
+        from pytest_evarness.errors import EvarnessError
+        from pytest_evarness.plugin.showing import show, show_trouble
 
         collected = self.collected[nodeid]
-        first = collected.result is None
-        if collected.result is None:
-            collected.result = self._run(case, nodeid)
+        if collected.trouble is not None:
+            return show_trouble(collected.trouble)
         result = collected.result
+        if result is None:
+            # Stands if what follows raises: a bug of ours is shown once, in full, and is not met
+            # again for each further item of the case.
+            collected.trouble = (
+                "the case could not be judged: an error inside pytest-evarness,"
+                f" shown in full at {nodeid}::{planned.id}"
+            )
+            try:
+                result = self._run(case)
+            except EvarnessError as error:
+                collected.trouble = str(error)
+                return show_trouble(collected.trouble)
         index = next(i for i, item in enumerate(case.items) if item.id == planned.id)
-        shown = show(case, planned, result.judgement.findings[index], result.judgement)
-        if first:
+        finding = result.judgement.findings[index]
+        shown = show(
+            case, planned, finding, result.judgement, trace_digest=result.run_a.trace_digest
+        )
+        if collected.result is None:
             self._keep(nodeid, result, shown.payload)
+            collected.result, collected.trouble = result, None
         return shown
 
-    def _run(self, case: Case, nodeid: str) -> CaseResult:
+    def _run(self, case: Case) -> CaseResult:
         store = self.store
+        if store is not None and self.seal_digest is None:
+            from pytest_evarness.errors import EvarnessError
+
+            raise EvarnessError("the session has no seal, and nothing may run without one")
         return self.engine.run(case, logs=store, seal=self.seal_digest)
 
     def _keep(self, nodeid: str, result: CaseResult, payload: dict[str, Any]) -> None:
@@ -240,19 +300,12 @@ class SessionState:
         else:
             self.records[nodeid] = record
 
-    def release(self, nodeid: str) -> None:
+    def release(self, nodeid: str, item: str) -> None:
         """Drop a case's result after its last item."""
         collected = self.collected[nodeid]
-        collected.left -= 1
-        if collected.left <= 0:
+        collected.waiting.discard(item)
+        if not collected.waiting:
             collected.result = None
-
-    def finding_of(self, nodeid: str, item: str) -> Finding | None:
-        """A finding of a case that has been judged."""
-        record = self.records.get(nodeid)
-        if record is None:
-            return None
-        return next((finding for finding in record.findings if finding.id == item), None)
 
     # -- reports ---------------------------------------------------------------------------
 
@@ -260,38 +313,61 @@ class SessionState:
         """Keep what the summary and the bundle are made of."""
         payload = getattr(report, "evarness", None)
         if not isinstance(payload, dict):
+            self._take_foreign(report)
             return
         record = payload.pop("record", None)
         if record is not None:
             from pytest_evarness.bundle.statement import CaseRecord
 
-            self.records.setdefault(payload["case"], CaseRecord.from_record(record))
-            self.mirror_facts = payload.pop("mirror", [])
+            mirror = payload.pop("mirror", [])
+            if payload["case"] not in self.crashed:
+                self.records.setdefault(payload["case"], CaseRecord.from_record(record))
+                self.mirror_facts = mirror
         self.reported.add(report.nodeid)
-        category = payload.get("category")
-        self.blocking = self.blocking or payload["how"] == "error"
-        name = (
-            category
-            or {"passed": "passed", "failed": "failed", "skipped": "skipped"}[report.outcome]
-        )
+        how, category = payload["how"], payload["category"]
+        self.blocking = self.blocking or how == "error"
+        name = category or {"error": "error"}.get(how) or report.outcome
         self.outcomes[name] = self.outcomes.get(name, 0) + 1
         if category in ("missed", "indeterminate"):
             self.shown_texts.append((category, report.nodeid, payload["text"]))
+
+    def _take_foreign(self, report: pytest.TestReport) -> None:
+        """An item of ours that ended before it could say anything, such as in a killed worker.
+
+        Its case counts as not judged, whatever other items of it reported before or report later:
+        nobody can say what the missing report would have said.
+        """
+        if not report.failed or report.when == "teardown":
+            return
+        nodeid = report.nodeid.rpartition("::")[0]
+        if nodeid in self.planned_nodeids:
+            self.crashed.add(nodeid)
+            self.records.pop(nodeid, None)
+            self.outcomes["error"] = self.outcomes.get("error", 0) + 1
+
+    @cached_property
+    def planned_nodeids(self) -> frozenset[str]:
+        """Node ids of the sealed plan's cases; asked for only after it was sealed."""
+        plan = self.plan["plan"] if self.plan is not None else ()
+        return frozenset(case["nodeid"] for case in plan)
 
     def found_line(self) -> str:
         """Plug-in, scenarios, cases, contracts and the key in use."""
         from pytest_evarness import __version__
 
-        files = {nodeid.split("::", 1)[0] for nodeid in self.collected}
         contracts = {
             item.id
             for collected in self.collected.values()
             for item in collected.case.items
             if item.kind in ("contract", "trace")
         }
-        counts = (
-            f"{len(files) + len(self.broken)} scenarios, {len(self.collected)} cases,"
-            f" {len(contracts)} contracts"
+        counts = ", ".join(
+            f"{number} {word}" if number != 1 else f"1 {word.removesuffix('s')}"
+            for number, word in (
+                (len(self.opened), "scenarios"),
+                (len(self.collected), "cases"),
+                (len(contracts), "contracts"),
+            )
         )
         return f"evarness: {__version__}, {counts}, {options.key_words(self.config)}"
 
@@ -324,16 +400,22 @@ class SessionState:
         Raises:
             pytest.Exit: With status 4: without a seal nothing may run.
         """
-        self.plan = plan
-        if not plan["plan"] and not plan["broken"]:
-            return
         from pytest_evarness.errors import EvarnessError
 
+        self.plan = plan
+        for row in plan["broken"]:
+            # The controller of xdist collects nothing itself.
+            self.broken.setdefault(row["file"], row["text"])
+        if not plan["plan"] and not plan["broken"]:
+            return
+        unmet = options.decisions_for_nothing(self.config, plan["plan"])
+        if unmet is not None:
+            pytest.exit(f"evarness: {unmet}", returncode=4)
         try:
             if self.publisher is not None:
                 self.seal = self.publisher.write_seal(plan)
         except (EvarnessError, OSError) as error:
-            pytest.exit(f"evarness: the seal cannot be written: {error}", returncode=4)
+            pytest.exit(f"evarness: the seal cannot be written: {words(error)}", returncode=4)
 
     def write_outputs(self) -> list[str]:
         """Write the bundle and the reports; one sentence for each that could not be written."""
@@ -341,31 +423,37 @@ class SessionState:
             return []
         from pytest_evarness.errors import EvarnessError
 
-        problems = []
         mirror = self.mirror_facts or self.engine.mirror_facts
         try:
-            written = self.publisher.write_bundle(
+            self.written = self.publisher.write_bundle(
                 self.seal, list(self.records.values()), mirror=mirror
             )
-        except (EvarnessError, OSError, ValueError) as error:
-            return [f"evarness: the bundle cannot be written: {error}"]
-        self.statement = written.statement
-        self.written = written
+        except (EvarnessError, OSError) as error:
+            return [f"evarness: the bundle cannot be written: {words(error)}"]
         junit = options.path_setting(self.config, "junit")
-        if junit is not None:
-            from pytest_evarness.report.junit import junit_bytes
+        if junit is None:
+            return []
+        from pytest_evarness.report.junit import junit_bytes
 
-            try:
-                junit.parent.mkdir(parents=True, exist_ok=True)
-                junit.write_bytes(junit_bytes(written.statement))
-            except (EvarnessError, OSError) as error:
-                problems.append(f"evarness: --evarness-junit cannot be written: {error}")
-        return problems
+        try:
+            junit.parent.mkdir(parents=True, exist_ok=True)
+            junit.write_bytes(junit_bytes(self.written.statement))
+        except (EvarnessError, OSError) as error:
+            return [f"evarness: --evarness-junit cannot be written: {words(error)}"]
+        return []
 
     def close(self) -> None:
         """Leave nothing running."""
         if "engine" in self.__dict__:
             self.engine.close()
+
+
+def words(error: Exception) -> str:
+    """An error on one line; of a system's error its reason and the file's name alone."""
+    if isinstance(error, OSError):
+        name = f" ({Path(str(error.filename)).name})" if error.filename else ""
+        return one_line(f"{error.strerror or type(error).__name__}{name}")
+    return one_line(str(error), 1000)
 
 
 def engine_settings(config: pytest.Config) -> Any:
@@ -395,8 +483,7 @@ def _register_hooks(config: pytest.Config) -> list[tuple[str, str, Any]]:
         plugin = implementation.plugin
         module = getattr(plugin, "__name__", type(plugin).__name__)
         file = getattr(plugin, "__file__", None) or ""
-        function = implementation.function
-        hooks.append((str(module), str(file), lambda registry, f=function: f(registry=registry)))
+        hooks.append((str(module), str(file), implementation.function))
     return sorted(hooks, key=lambda hook: hook[:2])
 
 

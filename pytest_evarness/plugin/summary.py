@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.outcome import Outcome
-from pytest_evarness.plugin.text import clean, first_line
+from pytest_evarness.plugin.text import clean, first_line, one_line
 
 if TYPE_CHECKING:
     import pytest
@@ -15,20 +15,24 @@ if TYPE_CHECKING:
 
 __all__ = ["write_summary"]
 
-COUNTED = ("passed", "vacuous", "missed", "indeterminate", "failed", "skipped")
+COUNTED = ("passed", "vacuous", "missed", "indeterminate", "failed", "skipped", "error", "broken")
 
 
 def write_summary(state: SessionState, terminal: pytest.TerminalReporter) -> None:
     """Write our own sections; pytest prints none for categories that are not its own."""
     if state.config.getoption("collectonly", False):
+        if state.broken:
+            terminal.section("evarness", sep="=")
+            for line, markup in _broken(state):
+                terminal.write_line(line, **markup)
         return
-    verbose = terminal.verbosity >= 0
+    verbose = terminal.verbosity >= 0 and state.config.getoption("tbstyle", "auto") != "no"
     undecided = [entry for entry in state.shown_texts if entry[0] == "indeterminate"]
     missed = [entry for entry in state.shown_texts if entry[0] == "missed"]
     if undecided and verbose:
         terminal.section("INDETERMINATE", sep="=", red=True)
         for _, nodeid, text in undecided:
-            terminal.section(nodeid, sep="_", red=True)
+            terminal.section(one_line(nodeid), sep="_", red=True)
             terminal.write_line(text)
     if not (state.records or state.broken or state.notes or state.seal):
         return
@@ -37,19 +41,26 @@ def write_summary(state: SessionState, terminal: pytest.TerminalReporter) -> Non
         terminal.write_line(line, **markup)
     for category, nodeid, text in [*undecided, *missed]:
         word = category.upper()
-        terminal.write_line(f"{word} {nodeid} - {first_line(text)}", yellow=category == "missed")
+        line = f"{word} {one_line(nodeid)} - {first_line(text)}"
+        terminal.write_line(line, red=category != "missed", yellow=category == "missed")
     for line in _deselected_failing(state):
         terminal.write_line(line, yellow=True)
     for note in state.notes:
         terminal.write_line(clean(note), red=True)
     for line in _bundle_lines(state):
         terminal.write_line(line)
-    counts = ", ".join(
-        f"{state.outcomes[name]} {name}" for name in COUNTED if state.outcomes.get(name)
-    )
-    bad = bool(state.outcomes.get("failed") or state.blocking or state.broken)
+    outcomes = {**state.outcomes, "broken": len(state.broken)}
+    counts = ", ".join(f"{outcomes[name]} {name}" for name in COUNTED if outcomes.get(name))
+    bad = bool(outcomes.get("failed") or outcomes.get("error") or state.blocking or state.broken)
     if counts:
         terminal.write_line(f"evarness: {counts}", red=bad, green=not bad, bold=True)
+
+
+def _broken(state: SessionState) -> list[tuple[str, dict[str, bool]]]:
+    return [
+        (f"BROKEN {one_line(nodeid)} - {first_line(clean(text))}", {"red": True})
+        for nodeid, text in sorted(state.broken.items())
+    ]
 
 
 def _verdicts(state: SessionState) -> list[tuple[str, dict[str, bool]]]:
@@ -58,8 +69,7 @@ def _verdicts(state: SessionState) -> list[tuple[str, dict[str, bool]]]:
     for nodeid in sorted(state.records):
         record = state.records[nodeid]
         by_verdict[record.verdict].append(record)
-    for nodeid, text in sorted(state.broken.items()):
-        lines.append((f"BROKEN {nodeid} - {first_line(clean(text))}", {"red": True}))
+    lines.extend(_broken(state))
     for record in by_verdict["invalid"]:
         lines.append((f"INVALID {record.nodeid}", {"red": True, "bold": True}))
         lines.extend((line, {"red": True}) for line in _primary(record))
@@ -128,9 +138,11 @@ def _deselected_failing(state: SessionState) -> list[str]:
     for nodeid, record in sorted(state.records.items()):
         for finding in record.findings:
             full = f"{nodeid}::{finding.id}"
-            if finding.outcome is Outcome.FAIL and full not in state.reported:
+            # `score` of an invalid case says nothing that its gate does not say.
+            says_nothing = finding.kind == "score" and record.verdict != "valid"
+            if finding.outcome is Outcome.FAIL and full not in state.reported and not says_nothing:
                 failing.append(full)
-    return [f"deselected but failing: {', '.join(failing)}"] if failing else []
+    return [f"deselected but failing: {one_line(', '.join(failing), 2000)}"] if failing else []
 
 
 def _bundle_lines(state: SessionState) -> list[str]:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pytest_evarness.report.text import clean, first_line
+from pytest_evarness.report.text import bounded, clean, first_line, one_line
 
-__all__ = ["clean", "first_line"]
+__all__ = ["bounded", "clean", "first_line", "one_line"]

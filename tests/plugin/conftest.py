@@ -2,78 +2,58 @@
 
 from __future__ import annotations
 
-import json
+import pkgutil
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import pytest
 
-from tests.plugin.scenarios import write
+import pytest_evarness
+from pytest_evarness.bundle.key import make_key
+from pytest_evarness.bundle.verify import Options, verify_bundle
+from pytest_evarness.core.registry import packaged_registry
+from tests.plugin.ran import Ran, Session
+from tests.plugin.scenarios import gated, write
 
 
-@dataclass(frozen=True)
-class Ran:
-    """One pytest session over scenario files.
-
-    Attributes:
-        code: Exit status.
-        text: What the terminal showed.
-        counts: ``{passed: 3, vacuous: 1, ...}`` of pytest's own last line.
-        root: Its root directory.
-    """
-
-    code: int
-    text: str
-    counts: dict[str, int]
-    root: Path
-
-    @property
-    def statement(self) -> dict[str, Any]:
-        """What the session's bundle says."""
-        import base64
-
-        envelope = json.loads((self.root / ".evarness" / "proof.json").read_text())
-        statement: dict[str, Any] = json.loads(base64.b64decode(envelope["payload"]))
-        return statement
-
-    @property
-    def predicate(self) -> dict[str, Any]:
-        """The part of it that is ours."""
-        predicate: dict[str, Any] = self.statement["predicate"]
-        return predicate
-
-    def findings(self, nodeid: str) -> dict[str, str]:
-        """Outcome by item of one case of the bundle."""
-        for case in self.predicate["cases"]:
-            if case["nodeid"] == nodeid:
-                found = case["replicas"][0]["findings"]
-                return {finding["id"]: finding["outcome"] for finding in found}
-        raise KeyError(nodeid)
-
-    def digests(self) -> dict[str, str]:
-        """Trace digest of run A by case."""
-        return {
-            case["nodeid"]: case["replicas"][0]["runs"][0]["trace_digest"]
-            for case in self.predicate["cases"]
-        }
-
-
-Session = Callable[..., Ran]
+@pytest.fixture(scope="session", autouse=True)
+def _warm(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Import everything once: a session inside this process forgets what it imported first."""
+    for module in pkgutil.walk_packages(pytest_evarness.__path__, "pytest_evarness."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    root = tmp_path_factory.mktemp("warm")
+    result = pytest_evarness.run(gated(), "approve", root=root, rerun="inline")
+    private = root / "key.pem"
+    make_key(private)
+    bundle = result.bundle(root / "proof.json", key=private)
+    verify_bundle(bundle.read_bytes(), options=Options(), registry=packaged_registry())
 
 
 @pytest.fixture
-def session(pytester: pytest.Pytester) -> Session:
-    """Write the given files, run pytest on them in this process, and check what always holds."""
+def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Session:
+    """Write the given files, run pytest on them in this process, and check what always holds.
+
+    Run B happens in the same process unless a test asks for the mirror: most are not about it.
+    """
+    monkeypatch.delenv("EVARNESS_SIGNING_KEY", raising=False)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
 
     def run(
-        *words: str, files: Mapping[str, Any] | None = None, subprocess: bool = False
+        *words: str,
+        files: Mapping[str, Any] | None = None,
+        subprocess: bool = False,
+        mirror: bool = False,
+        shows_source: bool = False,
     ) -> Ran:
         for name, content in (files or {}).items():
             write(pytester.path / name, content)
-        arguments = ("-p", "no:cacheprovider", *words)
+        rerun = "mirror" if mirror else "inline"
+        # Not ours: importing it in every session would take two seconds each.
+        others = ("-p", "no:hypothesispytest")
+        arguments = (*others, f"--evarness-rerun={rerun}", *words)
         result = (
             pytester.runpytest_subprocess(*arguments)
             if subprocess
@@ -81,7 +61,7 @@ def session(pytester: pytest.Pytester) -> Session:
         )
         text = result.stdout.str() + result.stderr.str()
         # A failure of ours never shows the reader our own source.
-        assert "pytest_evarness/" not in text, text
+        assert shows_source or "pytest_evarness/" not in text, text
         assert "INTERNALERROR" not in text, text
         counts = {
             word: int(number)

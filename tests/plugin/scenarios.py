@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,7 @@ def graph(*nodes: tuple[str, str, dict[str, Any]], **params: Any) -> dict[str, A
         "ir_version": 1,
         "id": "g",
         "nodes": [{"id": name, "type": kind, "config": config} for name, kind, config in nodes],
-        "edges": [
-            {"from": one, "to": other} for one, other in zip(names, names[1:], strict=False)
-        ],
+        "edges": [{"from": one, "to": other} for one, other in itertools.pairwise(names)],
         "params": params,
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.plugin.conftest import Session
+from tests.plugin.ran import Session
 from tests.plugin.scenarios import echo, gated
 
 
