@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core import c1
-from pytest_evarness.errors import DeterminismError, Fault, InputError
+from pytest_evarness.errors import DeterminismError, Fault, InputError, InputErrors, Where
 from pytest_evarness.scenario.compile import Compiler, Layer, LoadContext
 from pytest_evarness.scenario.identifier import check_case_id, check_id
 from pytest_evarness.scenario.matrix import (
@@ -41,9 +41,24 @@ def load_scenario(path: Path, *, context: LoadContext) -> list[Case]:
         UsageError: A decision of the command line has another form.
     """
     name = _name_in(context.root, path)
-    document = load_document(path, shown=name)
+    kept: list[InputError] = []
+    document = load_document(path, shown=name, kept=kept)
     loader = _Loader(document, context, folder=path.parent, name=name, stem=path.stem)
-    return loader.load()
+    try:
+        cases = loader.load()
+    except InputError as error:
+        # A value that was refused while reading is told once, not again for what was made of it.
+        told = {_place_of(one) for one in kept}
+        found = error.errors if isinstance(error, InputErrors) else (error,)
+        raise_all([*kept, *(one for one in found if _place_of(one) not in told)])
+        raise
+    raise_all(kept)
+    return cases
+
+
+def _place_of(error: InputError) -> tuple[str | None, int | None, int | None]:
+    where = error.where or Where()
+    return where.path, where.line, where.column
 
 
 def _name_in(root: Path, path: Path) -> str:

@@ -173,16 +173,6 @@ def _forbidden(value: object) -> object:
     raise refuse("forbidden rules are not in this version", fix="remove it")
 
 
-def _entries(value: object) -> object:
-    if isinstance(value, dict):
-        for key, entry in value.items():
-            if entry is None:
-                raise refuse(
-                    f"{quoted(key)} must be a mapping (got null)", fix=f"write '{key}: {{}}'"
-                )
-    return value
-
-
 NonBlank = Annotated[str, Field(min_length=1)]
 Variable = Annotated[str, AfterValidator(_variable)]
 Tags = Annotated[list[NonBlank], AfterValidator(_once)]
@@ -335,7 +325,6 @@ _REPLICAS: dict[str, Any] = {
         },
     ]
 }
-_ENTRIES: TypeAlias = Annotated[dict[str, Entry], BeforeValidator(_entries)]
 
 SECTIONS: dict[str, tuple[Any, str]] = {
     "evarness": (
@@ -356,7 +345,7 @@ SECTIONS: dict[str, tuple[Any, str]] = {
         Annotated[Any, BeforeValidator(_replicas), WithJsonSchema(_REPLICAS)],
         "Inner runs of a case; 1 in this version.",
     ),
-    "invariants": (_ENTRIES, "What must hold, by id."),
+    "invariants": (dict[str, Entry], "What must hold, by id."),
     "scoring": (Scoring, "The composite."),
     "forbidden": (
         Annotated[Any, BeforeValidator(_forbidden), WithJsonSchema({"const": {}})],

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_evarness.errors import Fault, InputError, InputErrors, Where
+from pytest_evarness.errors import Fault, InputError, Where
+from pytest_evarness.source.limit import MAX_ALIAS_NODES, MAX_ALIAS_TEXT, MAX_BYTES, MAX_DEPTH
+from pytest_evarness.source.mistake import as_error, raise_all
 from pytest_evarness.source.place import Mark, Places
 
 if TYPE_CHECKING:
@@ -30,11 +32,6 @@ __all__ = [
     "read_bytes",
     "shown_path",
 ]
-
-MAX_BYTES = 8 * 1024 * 1024
-MAX_DEPTH = 100
-MAX_ALIAS_NODES = 100_000
-MAX_ALIAS_TEXT = 64 * 1024 * 1024  # characters that aliases repeat; nodes alone would not bound it
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,41 +63,21 @@ class Document:
         return as_error(fault, self.where(fault.path, fault.at_key))
 
 
-def as_error(fault: Fault, where: Where) -> InputError:
-    """A fault and its place as an error."""
-    return InputError(fault.text, where=where, fix=fault.fix)
-
-
-def raise_all(errors: list[InputError]) -> None:
-    """Raise all of ``errors`` in the order of their lines, each text once.
-
-    Raises:
-        InputError: There is one.
-        InputErrors: There are several.
-    """
-    unique: dict[str, InputError] = {}
-    for error in errors:
-        for single in error.errors if isinstance(error, InputErrors) else (error,):
-            unique.setdefault(str(single), single)
-    if not unique:
-        return
-    if len(unique) == 1:
-        raise next(iter(unique.values()))
-    raise InputErrors(sorted(unique.values(), key=_in_file_order))
-
-
-def _in_file_order(error: InputError) -> tuple[str, int, int]:
-    where = error.where or Where()
-    return (where.path or "", where.line or 0, where.column or 0)
-
-
-def load_document(path: Path, *, root: Path | None = None, shown: str | None = None) -> Document:
+def load_document(
+    path: Path,
+    *,
+    root: Path | None = None,
+    shown: str | None = None,
+    kept: list[InputError] | None = None,
+) -> Document:
     """Read a file: JSON where its name ends in ``.json``, else YAML.
 
     Args:
         path: The file.
         root: Messages name the file relative to this folder where it lies in it.
         shown: What messages call the file instead.
+        kept: Takes the mistakes that leave the rest of a YAML file readable, instead of raising
+            them, so that a reader can tell its own mistakes with them.
 
     Raises:
         InputError: It cannot be read, is too large, or is no strict document.
@@ -110,7 +87,7 @@ def load_document(path: Path, *, root: Path | None = None, shown: str | None = N
     data = read_bytes(path, name)
     if path.suffix.lower() == ".json":
         return parse_json(data, name)
-    return parse_yaml(data, name)
+    return parse_yaml(data, name, kept=kept)
 
 
 def shown_path(path: Path, root: Path | None) -> str:
@@ -174,8 +151,15 @@ def decode(data: bytes | str, shown: str | None) -> str:
         ) from None
 
 
-def parse_yaml(text: str | bytes, shown: str | None = None) -> Document:
+def parse_yaml(
+    text: str | bytes, shown: str | None = None, *, kept: list[InputError] | None = None
+) -> Document:
     """Read one YAML document.
+
+    Args:
+        text: The document.
+        shown: The file as messages name it.
+        kept: As in :func:`load_document`.
 
     Raises:
         InputError: It is none; every independent mistake is in the group.
@@ -188,7 +172,7 @@ def parse_yaml(text: str | bytes, shown: str | None = None) -> Document:
         raise InputError(
             f"is too large (got more than {MAX_BYTES} bytes; at most 8 MiB)", where=Where(shown)
         )
-    value, places, root = read_yaml(decode(text, shown), shown)
+    value, places, root = read_yaml(decode(text, shown), shown, kept=kept)
     return Document(value, shown, places, root, data)
 
 

@@ -8,7 +8,8 @@ from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-define
 from typing import Any, NoReturn
 
 from pytest_evarness.errors import InputError, Where
-from pytest_evarness.source.document import MAX_DEPTH, raise_all
+from pytest_evarness.source.limit import MAX_DEPTH
+from pytest_evarness.source.mistake import raise_all
 from pytest_evarness.source.place import Mark, Places, field_text
 from pytest_evarness.source.quote import quoted
 from pytest_evarness.source.scalar import MAX_INTEGER, RefusedError, parse_number

@@ -18,12 +18,8 @@ from yaml.events import (
 )
 
 from pytest_evarness.errors import InputError, Where
-from pytest_evarness.source.document import (
-    MAX_ALIAS_NODES,
-    MAX_ALIAS_TEXT,
-    MAX_DEPTH,
-    raise_all,
-)
+from pytest_evarness.source.limit import MAX_ALIAS_NODES, MAX_ALIAS_TEXT, MAX_DEPTH
+from pytest_evarness.source.mistake import raise_all
 from pytest_evarness.source.place import Mark, Places, field_text
 from pytest_evarness.source.quote import kind, quoted, shown
 from pytest_evarness.source.scalar import RefusedError, resolve
@@ -41,8 +37,20 @@ _CORE = "tag:yaml.org,2002:"
 _MERGE = object()
 
 
-def read_yaml(text: str, shown: str | None, loader: Any = None) -> tuple[Any, Places, Mark | None]:
+def read_yaml(
+    text: str,
+    shown: str | None,
+    loader: Any = None,
+    *,
+    kept: list[InputError] | None = None,
+) -> tuple[Any, Places, Mark | None]:
     """Value, places and the root's own place of one document.
+
+    Args:
+        text: The document.
+        shown: The file as messages name it.
+        loader: Another parser of PyYAML.
+        kept: Takes the mistakes that leave the rest readable, instead of raising them.
 
     Raises:
         InputError: Any mistake; several come as InputErrors.
@@ -58,8 +66,10 @@ def read_yaml(text: str, shown: str | None, loader: Any = None) -> tuple[Any, Pl
             fix=f'write it as an escape in double quotes, "\\x{code:02x}"',
         )
     builder = _Builder(text, shown, loader or LOADER)
+    is_readable = False
     try:
         result = builder.document()
+        is_readable = True
     except yaml.MarkedYAMLError as error:
         builder.errors.append(_syntax_error(error, shown))
         result = (None, builder.places, None)
@@ -70,7 +80,10 @@ def read_yaml(text: str, shown: str | None, loader: Any = None) -> tuple[Any, Pl
         result = (None, builder.places, None)
     except _StopError:
         result = (None, builder.places, None)
-    raise_all(builder.errors)
+    if is_readable and kept is not None:
+        kept.extend(builder.errors)
+    else:
+        raise_all(builder.errors)
     return result
 
 

@@ -60,6 +60,7 @@ CONTRACTS: dict[str, dict[str, Any]] = {
         "severity": "critical",
         "enforced_by": ["approval_gate"],
     },
+    "old": {"assert": {"never": {"type": "policy_violation"}}, "status": "deprecated"},
     "no-call-after-block": {
         "assert": {"never": {"type": "llm_request", "after": {"type": "policy_violation"}}}
     },

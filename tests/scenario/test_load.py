@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pytest_evarness.core import c1
-from pytest_evarness.errors import InputErrors
-from pytest_evarness.scenario.load import compile_mapping
+from pytest_evarness.errors import InputError, InputErrors
+from pytest_evarness.scenario.load import compile_mapping, load_scenario
 
 # ``project`` and ``minimal`` are fixtures of conftest.py; ``minimal`` fills lines 1 and 2.
 
@@ -41,7 +41,10 @@ def test_the_smallest_scenario_is_one_case_that_asserts_something(
         ("a: 1\n", "s.yaml:1:1: no key evarness"),
         ("", "s.yaml: must be a mapping (got null; keys: evarness, subject, ...)"),
         ("- 1\n", "s.yaml:1:1: must be a mapping (got [1]"),
-        ("evarness: 1\nevarness: 1\n", "s.yaml:2:1: duplicate key (got 'evarness' on line 2"),
+        (
+            "evarness: 1\nevarness: 1\nsubject: {graph: graphs/send.json}\n",
+            "s.yaml:2:1: duplicate key (got 'evarness' on line 2",
+        ),
         ("evarnes: 1\n", "s.yaml:1:1: no key evarness\n  try: write 'evarness' for 'evarnes'"),
     ],
 )
@@ -183,6 +186,39 @@ def test_all_mistakes_of_a_file_are_told_in_one_go(project: Any, minimal: str) -
         assert any(
             text.startswith(f"s.yaml:{line}:") and word in text for text in found.splitlines()
         ), word
+
+
+def test_mistakes_of_the_document_and_of_the_scenario_are_told_together(
+    project: Any, minimal: str
+) -> None:
+    text = (
+        f"{minimal}"
+        "environment: {seed: 007, clock: noon}\n"
+        "tags: [a]\n"
+        "tags: [b]\n"
+        "expect: {status: done, output: *nothing}\n"
+        "1: x\n"
+    )
+    assert [line for line in project.refused(text).splitlines() if not line.startswith(" ")] == [
+        (
+            "s.yaml:3:21: environment.seed: a leading zero makes it octal to some readers of YAML"
+            " (got '007')"
+        ),
+        (
+            's.yaml:3:33: environment.clock: must be a moment (got "noon"; such as'
+            " 2026-01-01T00:00:00Z, in UTC)"
+        ),
+        "s.yaml:5:1: duplicate key (got 'tags' on line 5; first on line 4)",
+        's.yaml:6:18: expect.status: must be completed, blocked, paused or failed (got "done")',
+        "s.yaml:6:32: expect.output: alias of an anchor that is not there (got '*nothing')",
+        "s.yaml:7:1: a key must be text (got '1', which YAML reads as integer)",
+    ]
+
+
+def test_a_mistake_of_the_document_alone_is_enough(project: Any, minimal: str) -> None:
+    assert project.refused(f"{minimal}tags: [a]\ntags: [a]\n") == (
+        "s.yaml:4:1: duplicate key (got 'tags' on line 4; first on line 3)"
+    )
 
 
 # -- what is not in this version -------------------------------------------------------------------
@@ -443,6 +479,71 @@ def test_a_pattern_brings_graph_and_fixture(project: Any, registry: Any) -> None
 def test_a_pattern_that_is_not_there_is_refused(project: Any, reference: str, words: str) -> None:
     found = project.refused(f"evarness: 1\nsubject: {{graph: '{reference}'}}\n")
     assert found.startswith(f"s.yaml:2:18: subject.graph: {words}")
+
+
+@pytest.mark.parametrize(
+    ("reference", "words"),
+    [
+        ("graphs", "is no file (got 'graphs')"),
+        ('"a\\0b"', "is no path (got "),
+        ("s.yaml/x.json", "(got 's.yaml/x.json'"),
+        (f"{'x' * 300}.json", "(got '"),
+    ],
+)
+def test_a_reference_that_names_no_file_is_refused(
+    project: Any, reference: str, words: str
+) -> None:
+    found = project.refused(f"evarness: 1\nsubject: {{graph: {reference}}}\n")
+    assert found.startswith("s.yaml:2:18: subject.graph: ")
+    assert words in found
+
+
+def test_a_broken_overlay_is_told_once_with_its_layer(project: Any, minimal: str) -> None:
+    project.write("tools.yaml", "tools:\n  - {id: x, saftey: {}}\n")
+    found = project.refused(f"{minimal}cases: {{a: {{}}, b: {{}}}}\n")
+    assert "tools" in found
+    assert "saftey" in found
+    assert found.count("unknown key") == 1
+
+
+def test_overlays_in_force_are_listed_with_their_digests(project: Any, minimal: str) -> None:
+    case = project.one(minimal)
+    names = [(name, label) for name, label, digest in case.overlays_in_force if len(digest) == 64]
+    assert any(name == "tools" for name, _ in names)
+    assert str(project.root) not in repr(case.overlays_in_force)
+    assert str(project.root) not in repr(case.subjects)
+
+
+def test_a_graph_that_is_no_json_is_told_in_its_own_file(project: Any, minimal: str) -> None:
+    project.write("graphs/send.json", "{'a': 1}")
+    found = project.refused(f"{minimal}expect: {{status: done}}\n")
+    assert "graphs/send.json:1:2: is no JSON" in found
+    assert "s.yaml:3:18: expect.status" in found  # and the rest of the scenario all the same
+
+
+def test_bodies_of_contracts_are_looked_at_although_the_graph_is_broken(
+    project: Any, minimal: str
+) -> None:
+    project.write("graphs/send.json", "[]")
+    found = project.refused(f"{minimal}{MISSPELT_RULE}\n")
+    assert "graphs/send.json:1:1: a graph must be a mapping" in found
+    assert "unknown key (got 'wher'" in found
+
+
+def test_a_deprecated_contract_is_judged_with_a_warning(project: Any, minimal: str) -> None:
+    case = project.one(f"{minimal}invariants: {{old: {{}}}}\n")
+    assert case.warnings == ("contract 'old' is deprecated",)
+
+
+def test_a_scenario_outside_the_root_is_named_from_the_root(
+    tmp_path: Any, registry: Any, project: Any
+) -> None:
+    inner = type(project)(tmp_path / "root", registry)
+    path = project.write("outside.yaml", "evarness: 1\nsubject: {graph: graphs/send.json}\n")
+    with pytest.raises(
+        InputError, match=r"^\.\./outside\.yaml:2:18: subject\.graph: leads outside"
+    ):
+        load_scenario(path, context=inner.context())
 
 
 # -- ids that name nothing ----------------------------------------------------------------------
