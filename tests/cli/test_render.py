@@ -32,6 +32,20 @@ def test_both_reports_are_written(command: Command, bundle: Path, name: str) -> 
     assert len(read_traces(Path("r.jsonl"))) == 2
 
 
+def test_the_trace_file_goes_through_digest_and_gives_the_bundle_s_digests(
+    command: Command, bundle: Path
+) -> None:
+    command("render", bundle, "--jsonl", "r.jsonl")
+    done = command("digest", "r.jsonl", "--json")
+    assert done.code == 0
+    cases = statement_of(APPROVE, REJECT)["predicate"]["cases"]
+    assert [(row["run_id"], row["trace_digest"], row["chain_digest"]) for row in done.lines] == [
+        (f"{case['nodeid']}#a", run["trace_digest"], run["chain_digest"])
+        for case in cases
+        for run in case["replicas"][0]["runs"][:1]
+    ]
+
+
 def test_without_a_key_it_says_that_it_has_not_verified(command: Command, bundle: Path) -> None:
     done = command("render", bundle, "--junit", "-", "--profile", "strict")
     assert done.code == 0

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from pytest_evarness.cli import main
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Command
@@ -128,3 +131,17 @@ def test_hostile_payloads_reach_no_terminal(command: Command, first: Path) -> No
         done = command("run", first, "--case", "approve", *words)
         assert done.code == 0
         assert not [char for char in done.out if char != "\n" and not char.isprintable()]
+
+
+def test_colour_is_for_terminals_that_want_it(
+    first: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", str(first), "--case", "approve"]
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    main(words)
+    coloured = capsys.readouterr().out
+    assert "\x1b[32mapproval_granted" in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    main(words)
+    assert "\x1b" not in capsys.readouterr().out

@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
 # pytester forgets what a session imported, and a session imports late: what is here already is
 # imported once. The C part of yaml lives once in a process, so it has to be here.
-for name in (
-    "yaml",
-    "pytest_evarness.scenario.load",
-    "pytest_evarness.bundle.verify",
-    "pytest_evarness.api",
-):
+for name in ("yaml", "pytest_evarness.scenario.load", "pytest_evarness.bundle.verify"):
     import_module(name)
 packaged_registry()
 
@@ -38,6 +33,8 @@ def session(pytester: pytest.Pytester, text: str, *words: str) -> tuple[int, Ele
     result = pytester.runpytest_inprocess(
         "-p",
         "no:cacheprovider",
+        "-p",
+        "no:hypothesispytest",  # it would be imported anew for each session
         "--evarness-unsigned",
         "--evarness-rerun=inline",
         "--evarness-junit=report.xml",
