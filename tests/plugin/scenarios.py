@@ -7,7 +7,19 @@ import json
 from pathlib import Path
 from typing import Any
 
-__all__ = ["STEP", "echo", "gated", "step_graph", "write"]
+__all__ = [
+    "BROKEN",
+    "HELD",
+    "IDLE",
+    "OPEN",
+    "STEP",
+    "echo",
+    "gated",
+    "graph",
+    "step_graph",
+    "traced",
+    "write",
+]
 
 
 def write(path: Path, content: Any) -> None:
@@ -64,6 +76,26 @@ def gated(**more: Any) -> dict[str, Any]:
         },
         **more,
     }
+
+
+def traced(assertion: dict[str, Any], description: str = "a rule of the tests") -> dict[str, Any]:
+    """An invariant over the trace."""
+    return {"description": description, "check": {"type": "trace", "assert": assertion}}
+
+
+HELD = traced({"eventually": {"type": "run_finished"}})
+"""Passes on a run that completes."""
+
+BROKEN = traced({"never": {"type": "run_finished"}})
+"""Fails on it."""
+
+IDLE = traced(
+    {"every": {"match": {"type": "tool_called"}, "where": {"args_digest": {"exists": True}}}}
+)
+"""Passes since there is nothing to see."""
+
+OPEN = traced({"eventually": {"type": "run_finished", "where": {"output.text": {"gt": 3}}}})
+"""Indeterminate: a value of the wrong type."""
 
 
 STEP = '''
