@@ -196,8 +196,7 @@ class Engine(AbstractContextManager["Engine"]):
         if run_b is not None and logs is not None:
             with _log(logs, case, "b", seal) as log:
                 assert log is not None, "there is a place for it"
-                for event in run_b.events:
-                    log.write(event)
+                log.write_all(run_b.events)
         evidence = self._evidence(case, run_a, run_b, error_b)
         judgement = self.judge.judge(case.items, evidence, threshold=case.threshold)
         return CaseResult(case, run_a, run_b, error_b, evidence, judgement)

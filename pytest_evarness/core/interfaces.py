@@ -187,6 +187,8 @@ class NodeType:
         is_loop: Counts towards ``budget.loops``.
         traits: Free words that lint rules and inspectors read, such as ``gate`` or ``model``.
         emits: Event types that the node may emit.
+        prepare: Loads what ``run`` needs of the user's own code and does nothing else; the mirror
+            calls it before it branches off the process of a run. It may raise: the run will tell.
     """
 
     name: str
@@ -199,6 +201,7 @@ class NodeType:
     emits: tuple[str, ...] = ()
     is_loop: bool = False
     traits: frozenset[str] = frozenset()
+    prepare: Callable[[Any], object] | None = None
 
 
 # -- lint, inspection ---------------------------------------------------------------------------

@@ -6,7 +6,7 @@ Knows nothing of events, files or YAML; contracts and checks both speak it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
@@ -167,17 +167,28 @@ def holds_secret(value: object, name: str | None = None) -> bool:
         name: The secret asked for; None for any.
     """
     wanted = SECRET_PREFIX if name is None else f"{SECRET_PREFIX}{name}»"
+    if isinstance(value, str):
+        return wanted in value
     pending = [value]
     while pending:
         item = pending.pop()
-        if isinstance(item, str):
-            if wanted in item:
-                return True
-        elif isinstance(item, Mapping):
-            pending.extend(item.keys())
-            pending.extend(item.values())
+        if isinstance(item, dict):
+            for key in item:
+                if wanted in key:
+                    return True
+            parts: Iterable[Any] = item.values()
         elif isinstance(item, (list, tuple)):
-            pending.extend(item)
+            parts = item
+        elif isinstance(item, Mapping):
+            parts = [*item.keys(), *item.values()]
+        else:
+            continue
+        for part in parts:
+            if type(part) is str:
+                if wanted in part:
+                    return True
+            elif part is not None and type(part) is not int and type(part) is not bool:
+                pending.append([part] if isinstance(part, str) else part)
     return False
 
 

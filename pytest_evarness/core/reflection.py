@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_evarness.core.case import CompiledCase
-from pytest_evarness.core.execution import execute, impersonal
+from pytest_evarness.core.execution import CUSTOM_TRAIT, execute, impersonal
 from pytest_evarness.core.mirror import HEAD, MARK
 from pytest_evarness.core.registry import Registry, load_registry
 from pytest_evarness.errors import EvarnessError
@@ -178,7 +178,34 @@ class _Worker:
         self._texts.update(request["texts"])
         try:
             case = self._case(request)
-            secrets: dict[str, str] = request["secrets"]
+        except EvarnessError as error:
+            return {"error": impersonal(str(error))}
+        if hasattr(os, "fork") and self._prepare(case):
+            answer = _answer_of_branch(lambda: self._run(case, request["secrets"]))
+            self._restore()
+            return answer
+        return self._run(case, request["secrets"])
+
+    def _prepare(self, case: CompiledCase) -> bool:
+        """Load the user's own code that the graph runs; False where it runs none.
+
+        What such code keeps in its modules from one run must not be there in the next, so every
+        run of it gets a process that branches off here, where nothing of it has run yet.
+        """
+        runs_custom = False
+        for node in case.graph.nodes.values():
+            kind = self._registry.node_types.find(node.type)
+            if kind is None or CUSTOM_TRAIT not in kind.traits:
+                continue
+            runs_custom = True
+            if kind.prepare is not None:
+                # A module that cannot be loaded is an engine error of the run itself.
+                with contextlib.suppress(BaseException):
+                    kind.prepare(node.parsed)
+        return runs_custom
+
+    def _run(self, case: CompiledCase, secrets: dict[str, str]) -> dict[str, Any]:
+        try:
             os.environ.update(secrets)
             try:
                 run = execute(case, self._registry, secrets=secrets, perturbed=True)
@@ -217,6 +244,42 @@ class _Worker:
         _empty(self._temporary)
         _empty(self._home)
         os.chdir(self._home)
+
+
+def _answer_of_branch(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What ``run`` gives in a process of its own that starts as a copy of this one."""
+    reading, writing = os.pipe()
+    writing = _take_over(writing)
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(reading)
+            body = memoryview(json.dumps(run(), ensure_ascii=True).encode("ascii"))
+            while body:
+                body = body[os.write(writing, body) :]
+        finally:
+            # Whatever happened: this copy must not go on as if it were the mirror.
+            os._exit(0)
+    os.close(writing)
+    parts = []
+    while part := os.read(reading, 1 << 20):
+        parts.append(part)
+    os.close(reading)
+    _, status = os.waitpid(child, 0)
+    try:
+        answer: dict[str, Any] = json.loads(b"".join(parts))
+    except ValueError:
+        code = os.waitstatus_to_exitcode(status)
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return {"error": f"the process of the run ended without an answer ({how})"}
+    return answer
+
+
+def _take_over(number: int) -> int:
+    """The same descriptor at a number that a node which closes the first few does not meet."""
+    moved = _moved(number, 210)
+    os.close(number)
+    return moved
 
 
 def _empty(folder: Path) -> None:

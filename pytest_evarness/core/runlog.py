@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any, Self
 
 from pytest_evarness.core import c1
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
     from types import TracebackType
 
@@ -25,8 +24,9 @@ HEADER_KEYS = ("trace", "run_id", "closed", "sources", "seal", "case", "environm
 class RunLog:
     """A trace file with one run in it, header first.
 
-    The header is on the disk before the first event is written, so that the sealed set is known
-    even of a run that took the machine with it.
+    The header is handed to the system before the first event, and so is everything emitted so far
+    whenever a node starts: a node that takes the process with it leaves the events up to its own
+    start. What was sealed is forced to the disk once, by the seal, before the first run.
     """
 
     def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
@@ -34,14 +34,19 @@ class RunLog:
         if unknown:
             raise ValueError(f"unknown header key (got {unknown}; known: {HEADER_KEYS})")
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Unbuffered: each line is handed to the system when it is written.
-        self._file = path.open("wb", buffering=0)
+        self._file = path.open("wb")
         self._file.write(c1.text({**header, "trace": TRACE_FORMAT}).encode("ascii") + b"\n")
-        os.fsync(self._file.fileno())
+        self._file.flush()
 
     def write(self, event: Event) -> None:
         """Append an event."""
         self._file.write(event.text.encode("ascii") + b"\n")
+        if event.type == "node_started":
+            self._file.flush()
+
+    def write_all(self, events: Iterable[Event]) -> None:
+        """Append the events of a run that is over."""
+        self._file.write("".join([f"{event.text}\n" for event in events]).encode("ascii"))
 
     def close(self) -> None:
         """End the log; closing twice is fine."""

@@ -50,6 +50,15 @@ def add_type(
     )
 
 
+_counted: list[int] = []
+
+
+def _count() -> int:
+    """How often it was called in this process: state that a module keeps between runs."""
+    _counted.append(1)
+    return len(_counted)
+
+
 def emitting(value: Callable[[], Any]) -> NodeRun:
     """A user's step that puts what it saw into the trace."""
 
@@ -153,6 +162,7 @@ def pytest_evarness_register(registry: Registry) -> None:
         "t_environ": emitting(lambda: sorted(os.environ)),
         "t_zone": emitting(lambda: time.strftime("%d %H:%M", time.localtime(0))),
         "t_constant": emitting(lambda: "the same"),
+        "t_count": emitting(_count),
         "t_leave": _leave,
         "t_local": _local,
         "t_noise": _noise,
@@ -161,5 +171,6 @@ def pytest_evarness_register(registry: Registry) -> None:
         "t_stubborn": _stubborn,
         "t_custom_crash": _crash,
     }
+    add_type(registry, "t_kernel_die", _die)
     for name, run in custom.items():
         add_type(registry, name, run, traits=(CUSTOM_TRAIT,))

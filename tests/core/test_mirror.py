@@ -181,8 +181,32 @@ def test_a_mirror_that_dies_is_said_and_the_next_case_gets_a_new_one(registry: R
         with pytest.raises(
             MirrorError, match=r"^the mirror process died during case c \(exit status 7\)$"
         ):
+            mirror.run(made(registry, "t_kernel_die"))
+        assert mirror.run(made(registry, "t_constant")).status == "completed"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no process can branch off here")
+def test_user_code_that_ends_its_process_ends_that_run_alone(registry: Registry) -> None:
+    with Mirror([HOOK]) as mirror:
+        assert mirror.run(made(registry, "t_constant")).status == "completed"
+        assert mirror._process is not None
+        before = mirror._process.pid
+        with pytest.raises(MirrorError, match=r"ended without an answer \(exit code 7\)"):
             mirror.run(made(registry, "t_die"))
         assert mirror.run(made(registry, "t_constant")).status == "completed"
+        assert mirror._process.pid == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no process can branch off here")
+def test_what_a_module_keeps_between_runs_shows_as_a_difference(
+    mirror: Mirror, registry: Registry
+) -> None:
+    case = made(registry, "t_count")
+    first, again = execute(case, registry), execute(case, registry)
+    there = [mirror.run(case).trace_digest for _ in range(3)]
+    assert first.trace_digest != again.trace_digest, "the twin: the module does count"
+    assert len(set(there)) == 1, "every run there is the first one"
+    assert again.trace_digest not in there
 
 
 def test_a_mirror_killed_in_the_middle_of_a_run_is_said(registry: Registry) -> None:

@@ -22,6 +22,7 @@ from pytest_evarness.errors import InputError
 from tests.core.building import case_of, kernel_registry, row
 
 if TYPE_CHECKING:
+    from pytest_evarness.core.event import Event
     from pytest_evarness.core.trace import Trace
 
 REGISTRY = kernel_registry()
@@ -267,17 +268,22 @@ def test_a_log_cut_inside_its_header_is_an_open_run(tmp_path: Path) -> None:
     assert (trace.closed, list(trace.events)) == (False, [])
 
 
-def test_the_header_is_on_disk_before_the_first_event(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_was_emitted_before_a_node_began_is_in_the_file_while_it_runs(
+    tmp_path: Path,
 ) -> None:
-    sizes: list[int] = []
     path = tmp_path / "log.jsonl"
-    monkeypatch.setattr("os.fsync", lambda number: sizes.append(path.stat().st_size))
+    lines: dict[str, int] = {}
+
+    def look(event: Event) -> None:
+        lines[event.type] = path.read_bytes().count(b"\n")
+
     with RunLog(path, {"case": "x"}) as log:
         assert path.read_text() == '{"case":"x","trace":1}\n'
         case = case_of(row("t_step"), REGISTRY)
-        execute(case, REGISTRY, log=log, observers=[lambda event: sizes.append(event.seq)])
-    assert sizes == [len('{"case":"x","trace":1}\n'), 0, 1, 2, 3]
+        execute(case, REGISTRY, log=log, observers=[look])
+    # Observers are called when the event has been written: header, run_started, node_started.
+    assert lines["node_started"] == 3
+    assert path.read_bytes().count(b"\n") == 1 + 4
 
 
 def test_an_unknown_header_key_is_a_bug_of_the_caller(tmp_path: Path) -> None:

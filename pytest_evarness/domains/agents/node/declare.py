@@ -31,6 +31,7 @@ def declare(
     output: str | None,
     emits: tuple[str, ...] = (),
     traits: frozenset[str] = frozenset(),
+    prepare: Callable[[Any], object] | None = None,
 ) -> NodeType:
     """A node type with at most one output port, ``out``, which carries what ``work`` returns.
 
@@ -56,4 +57,5 @@ def declare(
         run=run,
         emits=emits if CUSTOM_TRAIT in traits else (*emits, "approval_revoked"),
         traits=traits,
+        prepare=prepare,
     )

@@ -91,11 +91,16 @@ class StepContext:
         return self._context.emit(type, payload)
 
 
-def _python(inputs: Mapping[str, list[Any]], config: _Python, context: Context) -> Any:
+def _load(config: _Python) -> Any:
     module, _, path = config.callable.partition(":")
     function: Any = importlib.import_module(module)
     for name in path.split("."):
         function = getattr(function, name)
+    return function
+
+
+def _python(inputs: Mapping[str, list[Any]], config: _Python, context: Context) -> Any:
+    function = _load(config)
     # Copies in and out: a step that keeps what it was given changes nothing behind its back.
     given = {port: copied(values, f"inputs.{port}") for port, values in inputs.items()}
     result = function(given, copied(config.config, "config"), StepContext(context))
@@ -110,4 +115,5 @@ PYTHON = declare(
     inputs={"in": ANY},
     output=ANY,
     traits=frozenset({CUSTOM_TRAIT}),
+    prepare=_load,
 )
