@@ -36,6 +36,7 @@ class Store:
     bundle: Path | None
     session: str
     _before: tuple[int, int, int] | None = None
+    _has_runs: bool = False
 
     @classmethod
     def open(
@@ -80,7 +81,10 @@ class Store:
 
     def run_log(self, case_digest: str, label: str) -> Path:
         """The run log of one run; its folder exists afterwards."""
-        self.runs.mkdir(parents=True, exist_ok=True)
+        if not self._has_runs:
+            # Once: it is asked for twice a case.
+            self.runs.mkdir(parents=True, exist_ok=True)
+            self._has_runs = True
         return self.runs / f"{case_digest.removeprefix('sha256:')}-{label}.jsonl"
 
     @property

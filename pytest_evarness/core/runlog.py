@@ -33,24 +33,35 @@ class RunLog:
         unknown = sorted(set(header) - set(HEADER_KEYS))
         if unknown:
             raise ValueError(f"unknown header key (got {unknown}; known: {HEADER_KEYS})")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("wb")
+        try:
+            self._file = path.open("wb", buffering=0)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("wb", buffering=0)
+        self._lines: list[str] = []
         self._file.write(c1.text({**header, "trace": TRACE_FORMAT}).encode("ascii") + b"\n")
-        self._file.flush()
 
     def write(self, event: Event) -> None:
         """Append an event."""
-        self._file.write(event.text.encode("ascii") + b"\n")
+        self._lines.append(event.text)
         if event.type == "node_started":
-            self._file.flush()
+            self._flush()
 
     def write_all(self, events: Iterable[Event]) -> None:
         """Append the events of a run that is over."""
-        self._file.write("".join([f"{event.text}\n" for event in events]).encode("ascii"))
+        self._lines.extend([event.text for event in events])
+
+    def _flush(self) -> None:
+        if self._lines:
+            self._lines.append("")
+            self._file.write("\n".join(self._lines).encode("ascii"))
+            self._lines.clear()
 
     def close(self) -> None:
         """End the log; closing twice is fine."""
-        self._file.close()
+        if not self._file.closed:
+            self._flush()
+            self._file.close()
 
     def __enter__(self) -> Self:
         return self
