@@ -110,8 +110,12 @@ def kind_to_collect(
         scenario_folders: Of the ini option ``evarness_scenarios``.
         contract_folders: Of the ini option ``evarness_contracts``.
         is_named: It was named on the command line.
-        root: Where pytest began to look, for ``*.scenario.yaml`` outside the folders.
+        root: Where pytest began to look, for ``*.scenario.yaml`` outside the folders; by default
+            the folder that holds the first of ``scenario_folders``.
     """
+    scenario_folders = list(scenario_folders)
+    if root is None and scenario_folders:
+        root = scenario_folders[0].parent
     if not is_yaml(path):
         return None
     for folder in contract_folders:

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from pytest_evarness.core import c1
 from pytest_evarness.core.case import Budget, CompiledCase
-from pytest_evarness.errors import DeterminismError, Fault, InputError
+from pytest_evarness.errors import DeterminismError, Fault, InputError, InputErrors
 from pytest_evarness.scenario.approval import OPTION, Approval, parse_approval
 from pytest_evarness.scenario.case import Case
 from pytest_evarness.scenario.environment import DEFAULTS, Environment
@@ -28,6 +28,8 @@ from pytest_evarness.scenario.matrix import (
 from pytest_evarness.scenario.merge import merge, place
 from pytest_evarness.scenario.reference import References, Referred
 from pytest_evarness.scenario.shape import SECTIONS, BudgetShape, Entry
+from pytest_evarness.source.limit import MAX_MISTAKES
+from pytest_evarness.source.mistake import raise_all
 from pytest_evarness.source.model import parse_type
 from pytest_evarness.source.place import Mark, Places, as_where, field_text
 from pytest_evarness.source.quote import nearest, one_of, quoted, shown
@@ -120,6 +122,7 @@ class Compiler:
         self.places = Places()
         self.places.update(document.places)
         self.errors: list[InputError] = []
+        self._told: set[str] = set()
         self.environment = Environment(context.registry)
         self.references = References(folder, context.root)
         self.harnesses = Harnesses(
@@ -134,7 +137,7 @@ class Compiler:
             parse_approval(one) if isinstance(one, str) else one for one in context.approve
         ]
         self.scenario_id = ""
-        self.case_ids: list[str] = []
+        self.case_ids: Mapping[str, object] = {}
         self.base: dict[str, Any] = {}
         self._bases: dict[int, dict[str, Any]] = {}
         self._sections: dict[tuple[str, int], tuple[object, Any, list[Fault]]] = {}
@@ -144,8 +147,22 @@ class Compiler:
     # -- mistakes -----------------------------------------------------------------------------
 
     def at_top(self, fault: Fault) -> None:
-        """Note a fault of the document itself."""
-        self.errors.append(self.document.error(fault))
+        """Note a fault of the document itself.
+
+        Raises:
+            InputErrors: It is the last that is told of one file.
+        """
+        self._note(self.document.error(fault))
+
+    def _note(self, error: InputError) -> None:
+        for one in error.errors if isinstance(error, InputErrors) else (error,):
+            # Cases that share a mistake share its place and text: it is told, and counted, once.
+            text = str(one)
+            if text not in self._told:
+                self._told.add(text)
+                self.errors.append(one)
+        if len(self.errors) >= MAX_MISTAKES:
+            raise_all(self.errors)
 
     def wrong(self, current: _Current, fault: Fault) -> None:
         """Note a fault of a merged case at the line where its value was written."""
@@ -160,7 +177,7 @@ class Compiler:
                 path = path[:-1]
             at_key = fault.at_key and depth == len(fault.path)
             where = as_where(mark, field_text(path) or None, at_key=at_key)
-        self.errors.append(InputError(fault.text, where=where, fix=fault.fix))
+        self._note(InputError(fault.text, where=where, fix=fault.fix))
 
     def _case_path(self, current: _Current) -> Path_:
         return ("cases", current.layer.id) if "cases" in self.document.value else ()
@@ -236,7 +253,7 @@ class Compiler:
                 if fault is not None:
                     self.wrong(current, fault.under("environment", "fixture"))
                 if error is not None:
-                    self.errors.append(error)
+                    self._note(error)
                     current.is_broken = True
         else:
             graph = _dig(merged, "subject", "graph")
@@ -261,9 +278,10 @@ class Compiler:
             self.places.update(document.places)
             if isinstance(document.value, dict):
                 _, faults = self.environment.parse(document.value, fixture=True)
-                self.errors.extend(document.error(fault) for fault in faults)
+                for fault in faults:
+                    self._note(document.error(fault))
             else:
-                self.errors.append(
+                self._note(
                     document.error(Fault((), "must be a mapping", got=shown(document.value)))
                 )
         if not isinstance(document.value, dict):
@@ -439,7 +457,7 @@ class Compiler:
             )
             self.wrong(current, fault)
             return None
-        if not isinstance(given, str | dict) or not given:
+        if not isinstance(given, str | dict) or given == "":
             return None  # told with its section
         harness, fault_of_reference = self.harnesses.resolve(given)
         if harness is None:
@@ -448,8 +466,8 @@ class Compiler:
             return None
         if id(harness) not in self._harness_told:
             self._harness_told.add(id(harness))
-            self.errors.extend(harness.errors)
-            self.errors.extend(harness.overlays.errors)
+            for error in (*harness.errors, *harness.overlays.errors):
+                self._note(error)
         if harness.errors or harness.overlays.errors:
             current.is_broken = True
         for fault in harness.faults:
@@ -476,7 +494,7 @@ class Compiler:
                 continue
             error = self._lint_error(current, harness, finding)
             if finding.level == "error":
-                self.errors.append(error)
+                self._note(error)
                 current.is_broken = True
             else:
                 warnings.append(str(error))
@@ -587,7 +605,7 @@ class Compiler:
 
     def _outside(self, current: _Current, error: InputError) -> None:
         current.is_broken = True
-        self.errors.append(error)
+        self._note(error)
 
     def _mark(self, current: _Current, path: Path_) -> Mark | None:
         return self.places.find(current.merged, self.document.root, path)[0]
@@ -595,16 +613,15 @@ class Compiler:
     def _graph_contracts(self, harness: Harness) -> list[tuple[str, Mark | None]]:
         graph = harness.graph
         assert graph is not None, "only a graph names contracts"
-        named: list[tuple[str, Mark | None]] = []
+        named: dict[str, Mark | None] = {}
         for position, contract_id in enumerate(graph.params.invariants):
             mark = None
             if harness.document is not None and not harness.is_packaged:
                 document = harness.document
                 path = ("params", "invariants", position)
                 mark, _ = document.places.find(document.value, document.root, path)
-            if contract_id not in [known for known, _ in named]:
-                named.append((contract_id, mark))
-        return named
+            named.setdefault(contract_id, mark)
+        return list(named.items())
 
     # -- the result -----------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.interfaces import EnvironmentKey
 from pytest_evarness.errors import Fault
+from pytest_evarness.source.limit import MAX_MISTAKES
 from pytest_evarness.source.model import unknown_key
 from pytest_evarness.source.quote import quoted, shown
 
@@ -173,6 +174,8 @@ class Environment:
         made: dict[str, Json] = {}
         faults: list[Fault] = []
         for name, given in value.items():
+            if len(faults) >= MAX_MISTAKES:
+                break
             if fixture and name == "scenario":
                 if not isinstance(given, str):
                     faults.append(Fault((name,), "must be text", got=shown(given)))

@@ -14,6 +14,7 @@ from pytest_evarness.core.outcome import Severity
 from pytest_evarness.core.plan import PlannedItem
 from pytest_evarness.errors import Fault, InputError, InputErrors
 from pytest_evarness.scenario.shape import ContractCheck, Entry, TraceCheck
+from pytest_evarness.source.limit import MAX_MISTAKES
 from pytest_evarness.source.quote import nearest, one_of, quoted
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Contracts:
         self._named: dict[object, Contract | InputError] = {}
         self._inline: dict[object, tuple[object, Contract | None, list[Fault]]] = {}
         self._definitions: dict[int, tuple[Contract, JsonObject]] = {}
+        self._cases_of: dict[int, tuple[Entry, frozenset[str], list[tuple[int, str]]]] = {}
 
     def named(
         self, contract_id: str, identities: Mapping[str, frozenset[str]], beside: Sequence[Path]
@@ -86,6 +88,20 @@ class Contracts:
             self._inline[key] = known
         return known[1], known[2]
 
+    def cases_of(
+        self, entry: Entry, case_ids: Mapping[str, object]
+    ) -> tuple[frozenset[str], list[tuple[int, str]]]:
+        """The cases an entry names, and ``(position, name)`` of those that are none.
+
+        Looked at once for all cases that share the entry: each of many cases may be named.
+        """
+        known = self._cases_of.get(id(entry))
+        if known is None:
+            unknown = [(at, name) for at, name in enumerate(entry.cases) if name not in case_ids]
+            known = (entry, frozenset(entry.cases), unknown[:MAX_MISTAKES])
+            self._cases_of[id(entry)] = known
+        return known[1], known[2]
+
     def definition(self, contract: Contract) -> JsonObject:
         """The sealed form, one object for all cases that share the contract."""
         known = self._definitions.get(id(contract))
@@ -121,7 +137,7 @@ class ItemPlan:
 
     case_id: str
     base_id: str
-    case_ids: Sequence[str]
+    case_ids: Mapping[str, object]
     case_mark: Mark | None
     entries: Mapping[str, Entry | None]
     expect: JsonObject
@@ -196,19 +212,19 @@ class Planner:
     def _applies(self, entry_id: str, entry: Entry) -> bool:
         if "cases" not in entry.model_fields_set:
             return True
-        for position, name in enumerate(entry.cases):
-            if name not in self.plan.case_ids:
-                near = nearest(name, self.plan.case_ids)
-                self.plan.report(
-                    Fault(
-                        ("invariants", entry_id, "cases", position),
-                        "names no case",
-                        got=quoted(name),
-                        rule=f"cases: {one_of(self.plan.case_ids)}",
-                        fix=f"write '{near}'" if near else None,
-                    )
+        names, unknown = self.contracts.cases_of(entry, self.plan.case_ids)
+        for position, name in unknown:
+            near = nearest(name, self.plan.case_ids)
+            self.plan.report(
+                Fault(
+                    ("invariants", entry_id, "cases", position),
+                    "names no case",
+                    got=quoted(name),
+                    rule=f"cases: {one_of(self.plan.case_ids)}",
+                    fix=f"write '{near}'" if near else None,
                 )
-        return self.plan.base_id in entry.cases
+            )
+        return self.plan.base_id in names
 
     def _entry(self, entry_id: str, entry: Entry) -> None:
         given = entry.model_fields_set

@@ -10,15 +10,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.errors import Fault
+from pytest_evarness.source.limit import MAX_MISTAKES
 from pytest_evarness.source.number import WrittenFloat
 from pytest_evarness.source.quote import nearest, one_of, quoted, shown
 
 if TYPE_CHECKING:
     from pytest_evarness.source.place import Mark, Places
 
-__all__ = ["MAX_CASES", "SHORT_NAMES", "Axis", "Point", "parse_matrix", "parse_path", "points"]
+__all__ = [
+    "MAX_CASES",
+    "MAX_KEYS",
+    "SHORT_NAMES",
+    "Axis",
+    "Point",
+    "parse_matrix",
+    "parse_path",
+    "points",
+]
 
 MAX_CASES = 100_000
+MAX_KEYS = 100
 
 SHORT_NAMES = ("seed", "provider", "schedule", "params", "approvals", "faults")
 """Keys of a case that stand for ``environment.<key>``."""
@@ -93,6 +104,8 @@ def parse_matrix(
     """
     if not isinstance(value, Mapping):
         return (), [Fault((), "must be a mapping", got=shown(value), rule="{KEY: [values]}")]
+    if len(value) > MAX_KEYS:
+        return (), [Fault((), "has too many keys", got=str(len(value)), rule=f"at most {MAX_KEYS}")]
     faults: list[Fault] = []
     drafts: list[tuple[str, tuple[str | int, ...], list[Any]]] = []
     for key, values in value.items():
@@ -140,9 +153,10 @@ def parse_matrix(
     axes = []
     for (key, path, values), name in zip(drafts, names, strict=True):
         texts = [_value_text(one, position) for position, one in enumerate(values)]
+        firsts: dict[str, int] = {}
         for position, text in enumerate(texts):
-            first = texts.index(text)
-            if first != position:
+            first = firsts.setdefault(text, position)
+            if first != position and len(faults) < MAX_MISTAKES:
                 faults.append(
                     Fault(
                         (key, position),

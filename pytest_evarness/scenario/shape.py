@@ -137,9 +137,11 @@ def _variable(text: str) -> str:
 
 
 def _once(values: list[str]) -> list[str]:
-    for position, value in enumerate(values):
-        if value in values[:position]:
+    seen: set[str] = set()
+    for value in values:
+        if value in seen:
             raise refuse(f"names {quoted(value)} twice")
+        seen.add(value)
     return values
 
 

@@ -8,7 +8,7 @@ from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-define
 from typing import Any, NoReturn
 
 from pytest_evarness.errors import InputError, Where
-from pytest_evarness.source.limit import MAX_DEPTH
+from pytest_evarness.source.limit import MAX_DEPTH, MAX_MISTAKES
 from pytest_evarness.source.mistake import raise_all
 from pytest_evarness.source.place import Mark, Places, field_text
 from pytest_evarness.source.quote import quoted
@@ -67,6 +67,8 @@ class _Reader:
         line, column = self.at(position)
         where = Where(self.shown, line, column, field_text(self.path) or None)
         self.errors.append(InputError(problem, where=where, fix=fix))
+        if len(self.errors) >= MAX_MISTAKES:
+            raise _StopError
 
     def stop(self, expected: str, position: int) -> NoReturn:
         if position >= len(self.text):

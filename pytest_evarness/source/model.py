@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from pytest_evarness.errors import Fault
+from pytest_evarness.source.limit import MAX_MISTAKES
 from pytest_evarness.source.quote import kind, nearest, one_of, quoted, shown
 
 __all__ = ["Strict", "merge_faults", "parse_model", "parse_type", "refuse", "unknown_key"]
@@ -84,7 +85,7 @@ def parse_type(
 
 def _faults(annotation: Any, value: object, error: ValidationError) -> list[Fault]:
     details = error.errors(include_url=False, include_context=True, include_input=True)
-    return merge_faults(_fault(annotation, value, detail) for detail in details)
+    return merge_faults(_fault(annotation, value, detail) for detail in details[:MAX_MISTAKES])
 
 
 def merge_faults(faults: typing.Iterable[Fault]) -> list[Fault]:

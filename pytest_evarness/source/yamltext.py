@@ -18,7 +18,7 @@ from yaml.events import (
 )
 
 from pytest_evarness.errors import InputError, Where
-from pytest_evarness.source.limit import MAX_ALIAS_NODES, MAX_ALIAS_TEXT, MAX_DEPTH
+from pytest_evarness.source.limit import MAX_ALIAS_NODES, MAX_ALIAS_TEXT, MAX_DEPTH, MAX_MISTAKES
 from pytest_evarness.source.mistake import raise_all
 from pytest_evarness.source.place import Mark, Places, field_text
 from pytest_evarness.source.quote import kind, quoted, shown
@@ -150,6 +150,8 @@ class _Builder:
         field = field_text(self.path) or None
         where = Where(self.shown, mark.line + 1, mark.column + 1, field)
         self.errors.append(InputError(problem, where=where, fix=fix))
+        if len(self.errors) >= MAX_MISTAKES:
+            raise _StopError
 
     def stop(self, problem: str, mark: Any, *, fix: str | None = None) -> NoReturn:
         self.wrong(problem, mark, fix=fix)

@@ -101,6 +101,9 @@ def test_a_named_file_is_looked_at_by_its_key_alone(tmp_path: Path) -> None:
 def test_a_project_that_lies_in_a_folder_fixtures_is_not_lost(tmp_path: Path) -> None:
     root = tmp_path / "fixtures" / "project"
     assert kind(write(root / "scenarios/a.yaml"), root) == "scenario"
+    path = write(root / "other/a.scenario.yaml")
+    folders = [root / "scenarios"]
+    assert kind_to_collect(path, scenario_folders=folders, contract_folders=[]) == "scenario"
 
 
 def test_scenarios_are_found_in_one_order(tmp_path: Path) -> None:

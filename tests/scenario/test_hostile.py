@@ -195,6 +195,32 @@ def test_a_thousand_cases_load_quickly(project: Any, minimal: str) -> None:
     assert project.shelf.asked.count("hard") == 2  # once for each load, not for each case
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: 1\n" * 400_000,
+        "x: [" + "01, " * 400_000 + "]\n",
+        "".join(f"k{number}: 1\n" for number in range(100_000)),
+        "environment: {" + ", ".join(f"k{number}: 1" for number in range(100_000)) + "}\n",
+        "tags: [" + "1, " * 100_000 + "]\n",
+        "matrix: {" + ", ".join(f"k{number}: 1" for number in range(100_000)) + "}\n",
+        "cases: {" + ", ".join(f"k{number}: 1" for number in range(100_000)) + "}\n",
+        "cases: {a: {" + ", ".join(f"k{number}: 1" for number in range(100_000)) + "}}\n",
+        "invariants: {" + ", ".join(f"k{number}: 1" for number in range(100_000)) + "}\n",
+        "expect: {nodes_run: [" + ", ".join(f"k{number}" for number in range(100_000)) + "]}\n",
+        "matrix: {params.x: [" + "1, " * 50_000 + "]}\n",
+        "environment: {approvals: {" + ", ".join(f"k{n}: 1" for n in range(50_000)) + "}}\n",
+        "environment: {llm: [" + "{x: 1}, " * 50_000 + "]}\n",
+    ],
+    ids=lambda text: str(text)[:12].strip(),
+)
+def test_a_flood_of_mistakes_ends_soon(project: Any, minimal: str, text: str) -> None:
+    began = time.perf_counter()
+    found = project.refused(minimal + text)
+    assert time.perf_counter() - began < 20  # far less on an idle machine
+    assert len(found.splitlines()) <= 2 * 210
+
+
 def test_a_bomb_is_refused_while_other_files_load(project: Any, minimal: str) -> None:
     rows = "".join(
         f"  {name}: &{name} [{','.join([f'*{before}'] * 10)}]\n"

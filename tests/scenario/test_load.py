@@ -481,6 +481,12 @@ def test_a_pattern_that_is_not_there_is_refused(project: Any, reference: str, wo
     assert found.startswith(f"s.yaml:2:18: subject.graph: {words}")
 
 
+@pytest.mark.parametrize("graph", ["{}", "[]", "''", "null", "3"])
+def test_an_empty_graph_is_no_graph(project: Any, graph: str) -> None:
+    found = project.refused(f"evarness: 1\nsubject: {{graph: {graph}}}\nexpect: {{}}\n")
+    assert found.startswith("s.yaml:2:18: subject.graph")
+
+
 @pytest.mark.parametrize(
     ("reference", "words"),
     [
