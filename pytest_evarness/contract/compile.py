@@ -53,7 +53,7 @@ Match: TypeAlias = "Callable[[Any, Any], Any]"
 """``match(payload, event)`` -> ``False``, a :data:`Key`, or a :class:`Hit`.
 
 Without variables the answer of the conditions is passed on as it is, which saves a call:
-``True`` stands for the key ``()`` and ``Undecided`` for a hit; :func:`settled` turns them.
+``True`` stands for the key ``()`` and ``Undecided`` for a hit.
 """
 
 EventTest: TypeAlias = "Callable[[Any, Any], Verdict]"
@@ -554,7 +554,11 @@ def _cut_test(one: Operation) -> Test:
 
 def component(payload: Any, path: Path) -> Any:
     """The key of the value at ``path``, ``MISSING``, or why it is not known."""
-    value = path.get(payload)
+    steps = path.steps
+    if len(steps) == 1 and type(steps[0]) is str:
+        value = payload.get(steps[0], MISSING)
+    else:
+        value = path.get(payload)
     if value is MISSING:
         return MISSING
     if holds_secret(value):
@@ -632,13 +636,6 @@ def match_of(
         return Hit(hits[0].static, branches=tuple(hits))
 
     return match
-
-
-def settled(got: Any) -> Any:
-    """The key or hit that an answer without variables stands for."""
-    if got is True:
-        return ()
-    return Hit(got) if type(got) is Undecided else got
 
 
 def _match_one(one: Alternative, count: int, dropped: frozenset[str], miss: Miss | None) -> Match:

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Evaluator", "evaluate"]
 
-_SLICE: Final = 256
-_CHUNK: Final = 16 * _SLICE
-_COLUMNS: Final = itemgetter("seq", "type", "payload")
+_CHUNK: Final = 4096
 _MAX_FIELDS: Final = 3
 _MAX_CELLS: Final = 4096
 _ZERO: Final = Fraction(0)
@@ -125,7 +123,7 @@ class Evaluator:
     def _scan_regular(self, trace: Trace) -> bool:
         """Scan a trace that is well-formed and without gaps; False as soon as it is not.
 
-        Columns are taken a slice at a time: an event is used while it is still in the cache.
+        The first look at an event costs more than all that follows, so there is only one.
         """
         self._reset(trace)
         events = trace.events
@@ -134,24 +132,21 @@ class Evaluator:
         ends: list[int] = []
         table.ends = ends
         count = len(events)
-        for start in range(0, count, _SLICE):
-            part = events[start : start + _SLICE]
+        for start in range(0, count, _CHUNK):
+            part = events[start : start + _CHUNK]
             try:
-                seqs, types, payloads = zip(*map(_COLUMNS, part), strict=True)
-                if seqs != tuple(range(start, start + len(part))) or not _all_plain(seqs, payloads):
+                if not _run_regular(table, part, start):
                     return False
-                _run(table, part, types, payloads, start)
-            except (KeyError, _Irregular):
+            except (KeyError, TypeError, _Irregular):
                 return False
             if ends and ends[0] < start + len(part) - 1:
                 return False
-            if start % _CHUNK == 0:
-                left = sum(1 for monitor in self.monitors if not monitor.done)
-                if left < alive:
-                    # Some are decided for good: go on with tables that do not know them.
-                    alive = left
-                    table = _Types(self, skip_done=True)
-                    table.ends = ends
+            left = sum(1 for monitor in self.monitors if not monitor.done)
+            if left < alive:
+                # Some are decided for good: go on with tables that do not know them.
+                alive = left
+                table = _Types(self, skip_done=True)
+                table.ends = ends
         return not ends or ends[0] == count - 1
 
     def _scan(
@@ -285,19 +280,22 @@ class Evaluator:
         )
 
 
-def _run(
-    table: _Types,
-    events: Sequence[TraceEvent],
-    types: Sequence[str],
-    payloads: Sequence[Any],
-    start: int,
-) -> None:
-    """The hot loop: an event costs what the contracts that care for its type and fields cost."""
-    index = start - 1
-    for name, payload, event in zip(types, payloads, events, strict=True):
-        index += 1
-        one, two, three, cells = table[name]
-        if one is not None:
+def _run_regular(table: _Types, events: Sequence[TraceEvent], start: int) -> bool:
+    """The hot loop: an event costs what the contracts that care for its type and fields cost.
+
+    Returns:
+        False at the first event that is not numbered in order, or has no payload.
+    """
+    index = start
+    for event in events:
+        payload = event["payload"]
+        if event["seq"] != index or type(payload) is not dict:
+            return False
+        one, two, three, cells = table[event["type"]]
+        if one is None:
+            for handle in cells:
+                handle(payload, event, index)
+        else:
             try:
                 if two is None:
                     handles = cells[payload.get(one)]
@@ -310,9 +308,25 @@ def _run(
                 handles = cells.everything()
             for handle in handles:
                 handle(payload, event, index)
-        else:
-            for handle in cells:
-                handle(payload, event, index)
+        index += 1
+    return True
+
+
+def _run(
+    table: _Types,
+    events: Sequence[TraceEvent],
+    types: Sequence[str],
+    payloads: Sequence[Any],
+    start: int,
+) -> None:
+    """The same for events whose numbering and payloads were looked at before."""
+    index = start
+    for event, name, payload in zip(events, types, payloads, strict=True):
+        cells = table[name][3]
+        handles = cells.everything() if isinstance(cells, _Cells) else cells
+        for handle in handles:
+            handle(payload, event, index)
+        index += 1
 
 
 def _covered(events: Sequence[TraceEvent], coverage: frozenset[str]) -> list[int] | None:
@@ -327,11 +341,6 @@ def _covered(events: Sequence[TraceEvent], coverage: frozenset[str]) -> list[int
     for name in types:
         covered.append(covered[-1] + (name in coverage))
     return covered
-
-
-def _all_plain(seqs: tuple[Any, ...], payloads: tuple[Any, ...]) -> bool:
-    # True == 1 and 1.0 == 1, so equal numbers are not yet integers.
-    return set(map(type, payloads)) == {dict} and set(map(type, seqs)) == {int}
 
 
 class _Irregular(Exception):  # noqa: N818 - a signal, not an error

@@ -21,7 +21,6 @@ from pytest_evarness.contract.compile import (
     compile_role,
     component,
     condition_of,
-    settled,
 )
 from pytest_evarness.contract.rule import (
     AtMost,
@@ -215,8 +214,10 @@ class _Never(Monitor):
             got = match(payload, event)
             if got is False:
                 return
-            if got is True or type(got) is Undecided:
-                got = settled(got)
+            if got is True:
+                got = ()
+            elif type(got) is Undecided:
+                got = Hit(got)
             if type(got) is Hit:
                 self.hurt = True
                 self.note_hit(index, got)
@@ -311,8 +312,10 @@ class _Scoped(Monitor):
             got = match(payload, event)
             if got is False:
                 return
-            if got is True or type(got) is Undecided:
-                got = settled(got)
+            if got is True:
+                got = ()
+            elif type(got) is Undecided:
+                got = Hit(got)
             if type(got) is not Hit:
                 self.matched(got, index)
                 if self.wild:
@@ -380,8 +383,10 @@ class _Scoped(Monitor):
             got = match(payload, event)
             if got is False:
                 return
-            if got is True or type(got) is Undecided:
-                got = settled(got)
+            if got is True:
+                got = ()
+            elif type(got) is Undecided:
+                got = Hit(got)
             if type(got) is Hit:
                 self.maybe_closed(got, index)
                 return
@@ -445,8 +450,10 @@ class _Scoped(Monitor):
             got = match(payload, event)
             if got is False:
                 return
-            if got is True or type(got) is Undecided:
-                got = settled(got)
+            if got is True:
+                got = ()
+            elif type(got) is Undecided:
+                got = Hit(got)
             if type(got) is Hit:
                 self.maybe_opened(got, index, payload)
                 return
@@ -529,8 +536,10 @@ class _Eventually(Monitor):
             got = match(payload, event)
             if got is False:
                 return
-            if got is True or type(got) is Undecided:
-                got = settled(got)
+            if got is True:
+                got = ()
+            elif type(got) is Undecided:
+                got = Hit(got)
             if type(got) is Hit:
                 self.helped = True
                 self.note_hit(index, got)
@@ -579,7 +588,7 @@ class _Every(Monitor):
                 self.seen = True
                 return
             if type(got) is Undecided:
-                got = settled(got)
+                got = Hit(got)
             held = True
             doubt: Undecided | None = None
             for test in tests:
@@ -732,8 +741,10 @@ class _Precedes(Monitor):
             got = match(payload, event)
             if got is False:
                 return
-            if got is True or type(got) is Undecided:
-                got = settled(got)
+            if got is True:
+                got = ()
+            elif type(got) is Undecided:
+                got = Hit(got)
             if type(got) is Hit:
                 self.maybe_first(got, index)
                 return
@@ -773,8 +784,10 @@ class _Precedes(Monitor):
             got = match(payload, event)
             if got is False:
                 return
-            if got is True or type(got) is Undecided:
-                got = settled(got)
+            if got is True:
+                got = ()
+            elif type(got) is Undecided:
+                got = Hit(got)
             if type(got) is Hit:
                 self.maybe_second(got, index)
                 return
@@ -833,8 +846,10 @@ class _Precedes(Monitor):
             got = match(payload, event)
             if got is False:
                 return
-            if got is True or type(got) is Undecided:
-                got = settled(got)
+            if got is True:
+                got = ()
+            elif type(got) is Undecided:
+                got = Hit(got)
             if type(got) is Hit:
                 key = got.key if self.count else ()
                 self.second(key, index, is_sure=got.static is True, hit=got)
@@ -881,8 +896,10 @@ class _Precedes(Monitor):
             got = match(payload, event)
             if got is False:
                 return
-            if got is True or type(got) is Undecided:
-                got = settled(got)
+            if got is True:
+                got = ()
+            elif type(got) is Undecided:
+                got = Hit(got)
             if type(got) is not Hit:
                 parts = (got,) if len(mask) == 1 else got
                 self.advance(self.w_stages, stage, mask, parts, index)
@@ -1062,8 +1079,10 @@ class _LeadsTo(Monitor):
             got = match(payload, event)
             if got is False:
                 return
-            if got is True or type(got) is Undecided:
-                got = settled(got)
+            if got is True:
+                got = ()
+            elif type(got) is Undecided:
+                got = Hit(got)
             if type(got) is Hit:
                 self.maybe_when(got, index, payload)
                 return
@@ -1108,16 +1127,20 @@ class _LeadsTo(Monitor):
             got = match(payload, event)
             if got is False:
                 return
-            if got is True or type(got) is Undecided:
-                got = settled(got)
+            if got is True:
+                got = ()
+            elif type(got) is Undecided:
+                got = Hit(got)
             if self.b_wild is not None:
                 if self.late(self.b_wild, index):
                     self.expire((), index)
                 self.b_wild = None
             if type(got) is Hit:
                 self.maybe_then(got, index)
-                return
-            self.answered(got, index, bounded)
+            elif bounded or self.b_open is not self.w_open or self.values:
+                self.answered(got, index, bounded)
+            else:
+                self.w_open.pop(got, None)
 
         return handle
 
@@ -1210,8 +1233,10 @@ class _AtMost(Monitor):
             got = match(payload, event)
             if got is False:
                 return
-            if got is True or type(got) is Undecided:
-                got = settled(got)
+            if got is True:
+                got = ()
+            elif type(got) is Undecided:
+                got = Hit(got)
             if type(got) is Hit:
                 self.maybe(got, payload, index)
                 return

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 _MAX_NEAREST: Final = 3
+_MAX_LOOKED_AT: Final = 5000
+"""Events among which the nearest one is looked for; the absence itself is of the whole trace."""
 
 
 def explain(
@@ -292,8 +294,11 @@ class _Story:
         last = self.bad[0]
         key = self.monitor.bad_key
         found: list[int] = []
+        types = info.types
         for index in range(last + 1):
             event = self.events[index]
+            if types is not None and event["type"] not in types:
+                continue
             if not _may_be(info.alternatives, event) or match(event["payload"], event) is not True:
                 continue
             if key is None or not rule.per or self._tuple(rule, event) == key:
@@ -322,7 +327,7 @@ class _Story:
     ) -> list[tuple[int, str]]:
         """Events that hold most of the conditions, and why each does not count."""
         best: list[tuple[int, int, str]] = []
-        for rank, index in enumerate(order):
+        for rank, index in enumerate(order[:_MAX_LOOKED_AT]):
             event = self.events[index]
             for one in alternatives:
                 if one.types is not None and event.get("type") not in one.types:
