@@ -214,10 +214,20 @@ def _finding(
             absent=(absent,) if absent else (),
             expected=expected,
             observed=observed,
+            context=_context(evidence, shown_events),
         ),
         label=item.label,
         looked_at=(f"run A, {len(evidence.events)} events",),
     )
+
+
+def _context(evidence: Evidence, seqs: tuple[int, ...]) -> dict[str, str]:
+    """The text of the events that the witness names, each bounded."""
+    return {
+        str(event["seq"]): shown(dict(event), 1000)
+        for event in evidence.events
+        if event["seq"] in seqs
+    }
 
 
 def _seq_of(evidence: Evidence, kind: str) -> list[int]:
