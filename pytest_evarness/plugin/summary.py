@@ -89,7 +89,9 @@ def _verdicts(state: SessionState) -> list[tuple[str, dict[str, bool]]]:
         quality = _quality(record)
         tail = f"; failing: {', '.join(failing)}" if failing else ""
         if quality or tail or state.config.getoption("verbose", 0) > 0:
-            lines.append((f"VALID {record.nodeid}{quality}{tail}", {}))
+            # Without a threshold every invariant decides, gate or not.
+            red = bool(failing) and record.composite is None
+            lines.append((f"VALID {record.nodeid}{quality}{tail}", {"red": red}))
     total = len(state.records)
     planned = len(state.plan["plan"]) if state.plan is not None else total
     summary = (

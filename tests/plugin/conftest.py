@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pkgutil
-import re
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -14,7 +13,7 @@ import pytest_evarness
 from pytest_evarness.bundle.key import make_key
 from pytest_evarness.bundle.verify import Options, verify_bundle
 from pytest_evarness.core.registry import packaged_registry
-from tests.plugin.ran import Ran, Session
+from tests.plugin.ran import Ran, Session, counts_of
 from tests.plugin.scenarios import gated, write
 
 
@@ -63,12 +62,6 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Sessi
         # A failure of ours never shows the reader our own source.
         assert shows_source or "pytest_evarness/" not in text, text
         assert "INTERNALERROR" not in text, text
-        counts = {
-            word: int(number)
-            for line in reversed(result.outlines)
-            if re.search(r"\bin [\d.]+s", line)
-            for number, word in re.findall(r"(\d+) ([a-z]+)", line)
-        }
-        return Ran(int(result.ret), text, counts, pytester.path)
+        return Ran(int(result.ret), text, counts_of(text), pytester.path)
 
     return run

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-__all__ = ["Ran", "Session", "statement_of"]
+__all__ = ["Ran", "Session", "counts_of", "statement_of"]
 
 
 @dataclass(frozen=True)
@@ -75,3 +76,12 @@ def statement_of(path: Path) -> dict[str, Any]:
     envelope = json.loads(path.read_text())
     statement: dict[str, Any] = json.loads(base64.b64decode(envelope["payload"]))
     return statement
+
+
+def counts_of(text: str) -> dict[str, int]:
+    """``{passed: 3, vacuous: 1, ...}`` of pytest's own last line; the plural of an error as one."""
+    for line in reversed(text.splitlines()):
+        if re.search(r"\bin [\d.]+s", line):
+            found = re.findall(r"(\d+) ([a-z]+)", line)
+            return {word.replace("errors", "error"): int(number) for number, word in found}
+    return {}
