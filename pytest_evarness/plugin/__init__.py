@@ -57,7 +57,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect scenario and library files."""
-    if file_path.suffix not in (".yaml", ".yml"):
+    if not options.may_be_ours(parent.config, file_path):
         return None
     from pytest_evarness.plugin.nodes import collect_file
 

@@ -23,24 +23,15 @@ LOAD_LIMIT = 30_000
 
 
 def collect_file(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """The collector for a scenario or library file; None for any other YAML file.
-
-    Names are looked at before anything is imported or read: a project full of other YAML files
-    pays for none of them.
-    """
-    config = parent.config
-    named = path in options.named_on_command_line(config)
-    in_scenarios = _within(path, options.folders(config, "evarness_scenarios"))
-    in_contracts = _within(path, options.folders(config, "evarness_contracts"))
-    if not (named or in_scenarios or in_contracts or ".scenario." in path.name):
-        return None
+    """The collector for a scenario or library file; None for any other YAML file."""
     from pytest_evarness.scenario.collect import kind_to_collect
 
+    config = parent.config
     kind = kind_to_collect(
         path,
         scenario_folders=options.folders(config, "evarness_scenarios"),
         contract_folders=options.folders(config, "evarness_contracts"),
-        is_named=named,
+        is_named=path in options.named_on_command_line(config),
     )
     if kind is None:
         return None
@@ -50,10 +41,6 @@ def collect_file(path: Path, parent: pytest.Collector) -> pytest.Collector | Non
         state.files.append(file)
         return file
     return LibraryFile.from_parent(parent, path=path, state=state)
-
-
-def _within(path: Path, folders: tuple[Path, ...]) -> bool:
-    return any(path.is_relative_to(folder) for folder in folders)
 
 
 class _OurFile(pytest.File):

@@ -19,6 +19,7 @@ __all__ = [
     "is_relevant",
     "is_scenario_session",
     "key_words",
+    "may_be_ours",
     "setting",
 ]
 
@@ -209,6 +210,19 @@ def named_on_command_line(config: pytest.Config) -> list[Path]:
     if config.args_source != pytest.Config.ArgsSource.ARGS:
         return []
     return [config.invocation_params.dir / str(arg).split("::", 1)[0] for arg in config.args]
+
+
+def may_be_ours(config: pytest.Config, path: Path) -> bool:
+    """Whether a file's name and place let it be a scenario or a library.
+
+    Asked before anything is imported or read: a project full of other YAML files pays for none.
+    """
+    if path.suffix.lower() not in (".yaml", ".yml"):
+        return False
+    if ".scenario." in path.name or path in named_on_command_line(config):
+        return True
+    names = ("evarness_scenarios", "evarness_contracts")
+    return any(path.is_relative_to(folder) for name in names for folder in folders(config, name))
 
 
 def is_scenario_session(config: pytest.Config) -> bool:

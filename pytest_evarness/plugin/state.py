@@ -451,7 +451,9 @@ class SessionState:
 def words(error: Exception) -> str:
     """An error on one line; of a system's error its reason and the file's name alone."""
     if isinstance(error, OSError):
-        name = f" ({Path(str(error.filename)).name})" if error.filename else ""
+        # A file is written beside its place and renamed; the place is what the user knows.
+        file = error.filename2 or error.filename
+        name = f" ({Path(str(file)).name})" if file else ""
         return one_line(f"{error.strerror or type(error).__name__}{name}")
     return one_line(str(error), 1000)
 
