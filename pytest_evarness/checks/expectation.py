@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_evarness.core.finding import Finding, Witness
+from pytest_evarness.checks.found import found
+from pytest_evarness.core.finding import Witness
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.outcome import Cause, Outcome
 
 if TYPE_CHECKING:
     from pytest_evarness.checks.evidence import Evidence
+    from pytest_evarness.core.finding import Finding
     from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.core.trace import TraceEvent
 
@@ -192,21 +194,13 @@ def _finding(
     observed: str | None = None,
     absent: str | None = None,
 ) -> Finding:
-    from fractions import Fraction
-
     shown_events = (seq,) if seq is not None and outcome is Outcome.FAIL else ()
     if outcome is Outcome.FAIL and evidence.a.status == "failed":
         shown_events = tuple(sorted({*shown_events, *(_seq_of(evidence, "engine_error"))}))
-    score = {Outcome.PASS: Fraction(1), Outcome.FAIL: Fraction(0)}.get(outcome)
-    return Finding(
-        id=item.id,
-        kind=item.kind,
-        outcome=outcome,
-        reason=reason,
-        gate=item.gate,
-        weight=item.weight,
-        severity=item.severity,
-        score=score,
+    return found(
+        item,
+        outcome,
+        reason,
         causes=causes,
         decisive_seq=seq if outcome is not Outcome.INDETERMINATE else None,
         witness=Witness(
@@ -216,7 +210,6 @@ def _finding(
             observed=observed,
             context=_context(evidence, shown_events),
         ),
-        label=item.label,
         looked_at=(f"run A, {len(evidence.events)} events",),
     )
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_evarness.checks.composite import Composite, weigh
 from pytest_evarness.checks.expectation import declared_status, judge_expectation
+from pytest_evarness.checks.found import found
 from pytest_evarness.checks.reproduction import judge_reproduction
 from pytest_evarness.core.finding import Finding, Witness
 from pytest_evarness.core.outcome import Cause, Outcome, worst
@@ -127,21 +128,21 @@ class Judge:
     def _judge_contracts(
         self, items: Sequence[PlannedItem], evidence: Evidence, *, pause_is_end: bool
     ) -> dict[str, Finding]:
-        found: dict[str, Finding] = {}
+        by_id: dict[str, Finding] = {}
         wanted: list[tuple[PlannedItem, Contract]] = []
         for item in items:
             if item.kind not in ("contract", "trace"):
                 continue
             if item.broken is not None:
-                found[item.id] = _undecided(item, item.broken)
+                by_id[item.id] = _undecided(item, item.broken)
             elif item.applies is not None:
-                found[item.id] = _base(
+                by_id[item.id] = found(
                     item, Outcome.PASS, f"does not apply: {item.applies}", vacuous=True
                 )
             else:
                 contract = self._contract(item)
                 if isinstance(contract, str):
-                    found[item.id] = _undecided(item, contract)
+                    by_id[item.id] = _undecided(item, contract)
                 else:
                     wanted.append((item, contract))
         if wanted:
@@ -149,7 +150,7 @@ class Judge:
             evaluator = self._evaluator([contract for _, contract in wanted], evidence.possible)
             results = evaluator.evaluate(trace)
             for (item, _), result in zip(wanted, results, strict=True):
-                found[item.id] = result.with_(
+                by_id[item.id] = result.with_(
                     id=item.id,
                     kind=item.kind,
                     version=item.version,
@@ -158,7 +159,7 @@ class Judge:
                     severity=item.severity,
                     label=item.label,
                 )
-        return found
+        return by_id
 
     def _evaluator(self, contracts: list[Contract], possible: frozenset[str] | None) -> Evaluator:
         """The compiled set; cases of one file mostly share it."""
@@ -255,37 +256,20 @@ def _trace(evidence: Evidence, *, pause_is_end: bool) -> Trace:
     return trace_of(evidence.a.status, evidence.events, pause_is_end=pause_is_end)
 
 
-def _base(item: PlannedItem, outcome: Outcome, reason: str, **more: Any) -> Finding:
-    score = {Outcome.PASS: Fraction(1), Outcome.FAIL: Fraction(0)}.get(outcome)
-    return Finding(
-        id=item.id,
-        kind=item.kind,
-        outcome=outcome,
-        reason=reason,
-        version=item.version,
-        gate=item.gate,
-        weight=item.weight,
-        severity=item.severity,
-        score=score,
-        label=item.label,
-        **more,
-    )
-
-
 def _undecided(item: PlannedItem, reason: str) -> Finding:
-    return _base(item, Outcome.INDETERMINATE, reason, causes=(Cause.EVALUATOR_ERROR,))
+    return found(item, Outcome.INDETERMINATE, reason, causes=(Cause.EVALUATOR_ERROR,))
 
 
 def _score(item: PlannedItem, composite: Composite, hard: Outcome, skipped: str | None) -> Finding:
     threshold = f"{float(composite.threshold):g}"
     if hard is Outcome.FAIL:
-        return _base(
+        return found(
             item,
             Outcome.FAIL,
             f"skipped: invalid, the gate '{skipped}' failed, so the composite is 0",
         )
     if hard is Outcome.INDETERMINATE:
-        return _base(
+        return found(
             item,
             Outcome.INDETERMINATE,
             f"skipped: undecided, the gate '{skipped}' is indeterminate (composite {composite})",
@@ -297,7 +281,7 @@ def _score(item: PlannedItem, composite: Composite, hard: Outcome, skipped: str 
         Outcome.FAIL: "is below",
         Outcome.INDETERMINATE: "may or may not reach",
     }[outcome]
-    finding = _base(
+    finding = found(
         item,
         outcome,
         f"composite {composite} {relation} the threshold {threshold}",

@@ -6,15 +6,16 @@ Source: docs/kernel.md, "Reproduction".
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from pytest_evarness.core.finding import Finding, Witness
+from pytest_evarness.checks.found import found
+from pytest_evarness.core.finding import Witness
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.outcome import Cause, Outcome
 
 if TYPE_CHECKING:
     from pytest_evarness.checks.evidence import Evidence
+    from pytest_evarness.core.finding import Finding
     from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.core.trace import TraceEvent
 
@@ -139,18 +140,12 @@ def _finding(
     observed: str | None = None,
     notes: tuple[str, ...] = (),
 ) -> Finding:
-    return Finding(
-        id=item.id,
-        kind=item.kind,
-        outcome=outcome,
-        reason=reason,
-        gate=item.gate,
-        weight=item.weight,
-        severity=item.severity,
-        score={Outcome.PASS: Fraction(1), Outcome.FAIL: Fraction(0)}.get(outcome),
+    return found(
+        item,
+        outcome,
+        reason,
         causes=causes,
         decisive_seq=seq,
         witness=Witness(events=events, expected=expected, observed=observed, notes=notes),
-        label=item.label,
         looked_at=("trace digest", "chain digest", "world digest", "status"),
     )
