@@ -115,6 +115,11 @@ class SessionState:
 
         return Engine(engine_settings(self.config))
 
+    @property
+    def broken_plugins(self) -> list[tuple[str, str]]:
+        """Plug-ins and hooks that raised when they registered, with what they raised."""
+        return self.engine.registry.broken if "engine" in self.__dict__ else []
+
     def load(self, path: Path) -> list[Case]:
         """Compile a scenario file.
 

@@ -47,6 +47,9 @@ def write_summary(state: SessionState, terminal: pytest.TerminalReporter) -> Non
         terminal.write_line(line, yellow=True)
     for note in state.notes:
         terminal.write_line(clean(note), red=True)
+    for name, problem in state.broken_plugins:
+        text = f"evarness: plug-in {name} could not be loaded: {problem}"
+        terminal.write_line(one_line(text), red=True)
     for line in _bundle_lines(state):
         terminal.write_line(line)
     outcomes = {**state.outcomes, "broken": len(state.broken)}
