@@ -14,6 +14,7 @@ import json
 import re
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,63 +34,140 @@ FAILED = {"exists": True, "ne": None}
 # Contracts that hold, or stay open, over agent traces of any length: nothing is decided early, so
 # every one of them is fed to the last event.
 WRITTEN: dict[str, Any] = {
-    "calls-are-answered": {"leads_to": {"when": {"type": CALLED, "bind": {"c": "call_id"}},
-                                        "then": {"type": RESULT, "where": {"call_id": "$c"}}}},
-    "results-were-called": {"precedes": {"first": {"type": CALLED, "where": {"call_id": "$c"}},
-                                         "second": {"type": RESULT, "bind": {"c": "call_id"}},
-                                         "fresh": True}},
+    "calls-are-answered": {
+        "leads_to": {
+            "when": {"type": CALLED, "bind": {"c": "call_id"}},
+            "then": {"type": RESULT, "where": {"call_id": "$c"}},
+        }
+    },
+    "results-were-called": {
+        "precedes": {
+            "first": {"type": CALLED, "where": {"call_id": "$c"}},
+            "second": {"type": RESULT, "bind": {"c": "call_id"}},
+            "fresh": True,
+        }
+    },
     "no-wire-transfer": {"never": {"type": CALLED, "where": {"name": "wire_money"}}},
     "no-delete": {"never": {"type": CALLED, "where": {"name": {"in": ["delete_user", "drop"]}}}},
-    "calls-have-ids": {"every": {"match": {"type": CALLED}, "where": {"call_id": {"exists": True}}}},
-    "books-for-a-user": {"every": {"match": {"type": CALLED, "where": {"name": "book_reservation"}},
-                                   "where": {"args.user_id": {"exists": True}}}},
-    "asks-are-heard": {"leads_to": {"when": {"type": HUMAN},
-                                    "then": {"any": [{"type": MODEL}, {"type": "run_finished"}]}}},
-    "kinds-are-known": {"every": {"match": {"type": [CALLED, RESULT]},
-                                  "where": {"kind": {"in": ["read", "write", "generic"]}}}},
+    "calls-have-ids": {
+        "every": {"match": {"type": CALLED}, "where": {"call_id": {"exists": True}}}
+    },
+    "books-for-a-user": {
+        "every": {
+            "match": {"type": CALLED, "where": {"name": "book_reservation"}},
+            "where": {"args.user_id": {"exists": True}},
+        }
+    },
+    "asks-are-heard": {
+        "leads_to": {
+            "when": {"type": HUMAN},
+            "then": {"any": [{"type": MODEL}, {"type": "run_finished"}]},
+        }
+    },
+    "kinds-are-known": {
+        "every": {
+            "match": {"type": [CALLED, RESULT]},
+            "where": {"kind": {"in": ["read", "write", "generic"]}},
+        }
+    },
     "no-shell": {"never": {"type": CALLED, "where": {"name": "shell"}}},
     "no-call-after-shutdown": {"never": {"type": CALLED, "after": {"type": "run_failed"}}},
-    "no-write-after-ban": {"never": {"type": CALLED, "where": {"kind": "write"},
-                                     "after": {"type": RESULT, "where": {"name": "ban_user"}}}},
+    "no-write-after-ban": {
+        "never": {
+            "type": CALLED,
+            "where": {"kind": "write"},
+            "after": {"type": RESULT, "where": {"name": "ban_user"}},
+        }
+    },
     "no-lookup-between-lock-and-unlock": {
-        "never": {"type": CALLED, "where": {"name": "get_user_details"},
-                  "between": [{"type": RESULT, "where": {"name": "lock"}},
-                              {"type": RESULT, "where": {"name": "unlock"}}]}},
+        "never": {
+            "type": CALLED,
+            "where": {"name": "get_user_details"},
+            "between": [
+                {"type": RESULT, "where": {"name": "lock"}},
+                {"type": RESULT, "where": {"name": "unlock"}},
+            ],
+        }
+    },
     "user-known-before-booking": {
-        "precedes": {"first": {"type": CALLED, "where": {"name": "get_user_details"}},
-                     "second": {"type": CALLED, "where": {"name": "book_reservation_now"}},
-                     "fresh": True}},
+        "precedes": {
+            "first": {"type": CALLED, "where": {"name": "get_user_details"}},
+            "second": {"type": CALLED, "where": {"name": "book_reservation_now"}},
+            "fresh": True,
+        }
+    },
     "refund-needs-approval": {
-        "precedes": {"first": {"type": "custom.approval", "where": {"digest": "$d"}},
-                     "second": {"type": CALLED, "where": {"name": "refund"},
-                                "bind": {"d": "args_digest"}}}},
-    "models-say-something": {"every": {"match": {"type": MODEL, "where": {"n_calls": 0}},
-                                       "where": {"text": {"exists": True}}}},
+        "precedes": {
+            "first": {"type": "custom.approval", "where": {"digest": "$d"}},
+            "second": {"type": CALLED, "where": {"name": "refund"}, "bind": {"d": "args_digest"}},
+        }
+    },
+    "models-say-something": {
+        "every": {
+            "match": {"type": MODEL, "where": {"n_calls": 0}},
+            "where": {"text": {"exists": True}},
+        }
+    },
     "one-result-per-call": {"at_most": {"n": 1000000, "of": {"type": RESULT}}},
-    "few-transfers": {"at_most": {"n": 1000000,
-                                  "of": {"type": CALLED, "where": {"name": "transfer_to_human_agents"}}}},
+    "few-transfers": {
+        "at_most": {
+            "n": 1000000,
+            "of": {"type": CALLED, "where": {"name": "transfer_to_human_agents"}},
+        }
+    },
     "no-secret-in-args": {"never": {"type": CALLED, "where": {"args": {"secret": "any"}}}},
     "no-password": {"never": {"type": MODEL, "where": {"text": {"pattern": "(?i)password is"}}}},
     "no-key-in-answers": {"never": {"type": MODEL, "where": {"text": {"contains": "BEGIN KEY"}}}},
-    "text-is-short": {"every": {"match": {"type": HUMAN}, "where": {"text": {"length": {"lte": 5000}}}}},
+    "text-is-short": {
+        "every": {"match": {"type": HUMAN}, "where": {"text": {"length": {"lte": 5000}}}}
+    },
     "at-most-nine-calls": {"every": {"match": {"type": MODEL}, "where": {"n_calls": {"lte": 9}}}},
-    "search-is-read": {"never": {"type": CALLED, "where": {"name": "search_direct_flight", "kind": "write"}}},
-    "onestop-is-read": {"never": {"type": CALLED, "where": {"name": "search_onestop_flight", "kind": "write"}}},
-    "details-are-read": {"every": {"match": {"type": CALLED, "where": {"name": "get_reservation_details"}},
-                                   "where": {"kind": "read"}}},
-    "changes-name-a-reservation": {"every": {"match": {"type": CALLED, "where": {"name": {"in": CHANGES}}},
-                                             "where": {"args.reservation_id": {"exists": True}}}},
-    "failed-write-is-reported": {"leads_to": {"when": {"type": RESULT, "where": {"kind": "write", "error": FAILED}},
-                                              "then": {"type": MODEL}}},
-    "no-negative-price": {"never": {"type": CALLED, "where": {"name": "book_reservation",
-                                                              "args.total": {"lt": 0}}}},
-    "calculator-is-generic": {"every": {"match": {"type": CALLED, "where": {"name": "calculate"}},
-                                        "where": {"kind": "generic"}}},
+    "search-is-read": {
+        "never": {"type": CALLED, "where": {"name": "search_direct_flight", "kind": "write"}}
+    },
+    "onestop-is-read": {
+        "never": {"type": CALLED, "where": {"name": "search_onestop_flight", "kind": "write"}}
+    },
+    "details-are-read": {
+        "every": {
+            "match": {"type": CALLED, "where": {"name": "get_reservation_details"}},
+            "where": {"kind": "read"},
+        }
+    },
+    "changes-name-a-reservation": {
+        "every": {
+            "match": {"type": CALLED, "where": {"name": {"in": CHANGES}}},
+            "where": {"args.reservation_id": {"exists": True}},
+        }
+    },
+    "failed-write-is-reported": {
+        "leads_to": {
+            "when": {"type": RESULT, "where": {"kind": "write", "error": FAILED}},
+            "then": {"type": MODEL},
+        }
+    },
+    "no-negative-price": {
+        "never": {"type": CALLED, "where": {"name": "book_reservation", "args.total": {"lt": 0}}}
+    },
+    "calculator-is-generic": {
+        "every": {
+            "match": {"type": CALLED, "where": {"name": "calculate"}},
+            "where": {"kind": "generic"},
+        }
+    },
     "seen-before-cancel": {
-        "precedes": {"first": {"type": CALLED, "where": {"name": "get_reservation_details",
-                                                         "args.reservation_id": "$r"}},
-                     "second": {"type": CALLED, "where": {"name": "cancel_everything"},
-                                "bind": {"r": "args.reservation_id"}}}},
+        "precedes": {
+            "first": {
+                "type": CALLED,
+                "where": {"name": "get_reservation_details", "args.reservation_id": "$r"},
+            },
+            "second": {
+                "type": CALLED,
+                "where": {"name": "cancel_everything"},
+                "bind": {"r": "args.reservation_id"},
+            },
+        }
+    },
     "no-result-for-nobody": {"never": {"type": RESULT, "where": {"name": "nobody"}}},
 }
 
@@ -149,12 +227,18 @@ def main() -> None:
     events: list[Any] = []
 
     def parse() -> None:
-        events[:] = [json.loads(line) for line in lines]
+        # Nothing is kept: keeping the events would cost more than parsing them.
+        for line in lines:
+            json.loads(line)
 
-    base = min(timed(parse) for _ in range(2))
+    base = min(timed(parse) for _ in range(3))
+    events.extend(json.loads(line) for line in lines)
     for seq, event in enumerate(events):
         event["seq"] = seq
-    print(f"{len(events)} events of {size:.0f} bytes; json.loads {base / len(events) * 1e6:.2f} us each")
+    print(
+        f"{len(events)} events of {size:.0f} bytes;"
+        f" json.loads takes {base / len(events) * 1e6:.2f} us each"
+    )
     mine = contracts(registry)
     chosen = {
         "8 contracts": mine[:8],
@@ -165,18 +249,22 @@ def main() -> None:
     trace = Trace(events, closed=True)
     for name, some in chosen.items():
         judge = Evaluator(some, registry)
-        spent = min(timed(lambda judge=judge: judge.evaluate(trace)) for _ in range(2))
+        spent = min(timed(partial(judge.evaluate, trace)) for _ in range(3))
         outcomes = [finding.outcome.word for finding in judge.evaluate(trace)]
-        words = ", ".join(f"{outcomes.count(word)} {word}" for word in ("pass", "fail", "indeterminate"))
+        words = ", ".join(
+            f"{outcomes.count(word)} {word}" for word in ("pass", "fail", "indeterminate")
+        )
         print(f"one trace, {name} ({len(some)}): {spent / base:.3f} of json.loads ({words})")
     del events[:], trace
     whole = [line for run in runs for line in run]
     parsed: list[list[Any]] = []
 
     def parse_runs() -> None:
-        parsed[:] = [[json.loads(line) for line in run] for run in runs]
+        for run in runs:
+            [json.loads(line) for line in run]
 
     base = min(timed(parse_runs) for _ in range(2))
+    parsed.extend([json.loads(line) for line in run] for run in runs)
     traces = [Trace(run, closed=True) for run in parsed]
     for name, some in chosen.items():
         judge = Evaluator(some, registry)
@@ -185,8 +273,10 @@ def main() -> None:
             for one in traces:
                 judge.evaluate(one)
 
-        print(f"{len(runs)} runs of {len(whole) / len(runs):.0f} events, {name} ({len(some)}):"
-              f" {timed(each) / base:.3f} of json.loads")
+        print(
+            f"{len(runs)} runs of {len(whole) / len(runs):.0f} events, {name} ({len(some)}):"
+            f" {timed(each) / base:.3f} of json.loads"
+        )
 
 
 if __name__ == "__main__":

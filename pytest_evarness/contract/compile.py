@@ -324,6 +324,13 @@ def _quick(name: str, matcher: Matcher, slow: EventTest) -> EventTest:
             return compare(value, argument) if type(value) is int else slow(payload, event)
 
         return ordered
+    if one.name == "secret":
+        wanted = None if argument == "any" else argument
+
+        def secret(payload: Any, _: Any) -> Verdict:
+            return holds_secret(payload.get(name), wanted)
+
+        return secret
     if one.name == "exists" and argument is True:
 
         def exists(payload: Any, event: Any) -> Verdict:
@@ -381,6 +388,28 @@ def _quick_text(path: Path, matcher: Matcher, slow: EventTest) -> EventTest:
             return slow(payload, event)
 
         return contains
+    if one.name == "pattern" and one.argument.is_linear:
+        search = one.argument.compiled.search
+
+        def found(payload: Any, event: Any) -> Verdict:
+            value = payload.get(name)
+            if type(value) is str and len(value) < _SHORT and SECRET_PREFIX not in value:
+                return search(value) is not None
+            return slow(payload, event)
+
+        return found
+    if one.name == "length" and len(one.argument.operations) == 1:
+        limit = one.argument.operations[0]
+        if limit.name in _COMPARE and type(limit.argument) is int:
+            compare, bound = _COMPARE[limit.name], limit.argument
+
+            def length(payload: Any, event: Any) -> Verdict:
+                value = payload.get(name)
+                if type(value) is str and len(value) < _SHORT and SECRET_PREFIX not in value:
+                    return compare(len(value), bound)
+                return slow(payload, event)
+
+            return length
     raw = matcher.compile()
 
     def short(payload: Any, event: Any) -> Verdict:
@@ -738,32 +767,8 @@ def _binding(static: Callable[[Any, Any], Verdict], paths: tuple[Path, ...]) -> 
 
 def _keyed(static: Callable[[Any, Any], Verdict], one: Alternative, paths: list[Path]) -> Match:
     slow = _slow(static, one)
-    if len(paths) == 1:
-        path = paths[0]
-        if len(path.steps) == 1 and isinstance(path.steps[0], str):
-            name = path.steps[0]
 
-            def match_simple(payload: Any, event: Any) -> Any:
-                if static(payload, event) is True:
-                    value = payload.get(name)
-                    if type(value) is str and len(value) < _SHORT and SECRET_PREFIX not in value:
-                        return value
-                return slow(payload, event)
-
-            return match_simple
-
-        def match_path(payload: Any, event: Any) -> Any:
-            if static(payload, event) is True:
-                value = path.get(payload)
-                if type(value) is str and len(value) < _SHORT and SECRET_PREFIX not in value:
-                    return value
-            return slow(payload, event)
-
-        return match_path
-
-    def match(payload: Any, event: Any) -> Any:
-        if static(payload, event) is not True:
-            return slow(payload, event)
+    def several(payload: Any, event: Any) -> Any:
         parts = []
         for path in paths:
             part = component(payload, path)
@@ -772,9 +777,29 @@ def _keyed(static: Callable[[Any, Any], Verdict], one: Alternative, paths: list[
             if isinstance(part, Undecided):
                 return slow(payload, event)
             parts.append(part)
-        return tuple(parts)
+        return parts[0] if len(parts) == 1 else tuple(parts)
 
-    return match
+    def match(payload: Any, event: Any) -> Any:
+        answer = static(payload, event)
+        if answer is True:
+            return several(payload, event)
+        return False if answer is False else slow(payload, event)
+
+    if len(paths) > 1:
+        return match
+    path = paths[0]
+    name = path.steps[0] if len(path.steps) == 1 else None
+
+    def match_one(payload: Any, event: Any) -> Any:
+        answer = static(payload, event)
+        if answer is not True:
+            return False if answer is False else slow(payload, event)
+        value = path.get(payload) if name is None else payload.get(name)
+        if type(value) is str and len(value) < _SHORT and SECRET_PREFIX not in value:
+            return value
+        return several(payload, event)
+
+    return match_one
 
 
 def _slow(static: Callable[[Any, Any], Verdict], one: Alternative) -> Match:

@@ -203,10 +203,10 @@ class Evaluator:
         outcome = Outcome.INDETERMINATE
         decisive: int | None = None
         reason = ""
-        if best:
-            outcome, decisive = Outcome.FAIL, monitor.bad_at
-        elif monitor.broken is not None:
+        if monitor.broken is not None:
             causes, reason = (Cause.EVALUATOR_ERROR,), monitor.broken
+        elif best:
+            outcome, decisive = Outcome.FAIL, monitor.bad_at
         elif not worst and (closed or monitor.safe_at is not None):
             outcome = Outcome.PASS
             decisive = last if monitor.safe_at is None else monitor.safe_at

@@ -38,3 +38,14 @@ def test_every_outcome_prefix_and_decisive_event_is_the_oracles(name: str) -> No
             assert finding.outcome.word == want["outcome"], place
             assert finding.decisive_seq == want["decisive_seq"], place
     assert compared == sum(len(runs) for runs in expected.values())
+
+
+def test_the_comparison_would_notice_another_contract() -> None:
+    registry = plain_registry()
+    expected = expected_of("patients")["PA-02"]
+    (other,) = [one for one in contracts_of("patients", registry) if one.id == "PA-03"]
+    judge = Evaluator([other], registry)
+    outcomes = {
+        str(one.run_id): judge.evaluate(one)[0].outcome.word for one in traces_of("patients")
+    }
+    assert outcomes != {run: want["outcome"] for run, want in expected.items()}

@@ -1,0 +1,191 @@
+"""``check`` and ``digest`` judge somebody else's traces; what cannot be judged never exits 0."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Command
+
+ENDS = "contracts:\n  ends:\n    assert: {eventually: {type: run_finished}}\n"
+NO_PAY = "contracts:\n  no-pay:\n    assert: {never: {type: custom.pay}}\n"
+PAYS_ONCE = (
+    "contracts:\n  once:\n    VACUOUS\n    assert: {at_most: {n: 1, of: {type: custom.pay}}}\n"
+)
+
+
+def event(seq: int, type: str, **payload: Any) -> dict[str, Any]:  # noqa: A002
+    return {"seq": seq, "type": type, "node_id": None, "payload": payload}
+
+
+def write_trace(name: str, *records: dict[str, Any]) -> None:
+    Path(name).write_text("".join(f"{json.dumps(one)}\n" for one in records), encoding="utf-8")
+
+
+def contracts(text: str, name: str = "c.yaml") -> str:
+    Path(name).write_text(text, encoding="utf-8")
+    return name
+
+
+@pytest.fixture
+def good(command: Command) -> str:
+    write_trace("good.jsonl", event(0, "run_started"), event(1, "run_finished"))
+    return "good.jsonl"
+
+
+def test_all_pass_is_exit_0_one_json_line_for_each_run_and_contract(
+    command: Command, good: str
+) -> None:
+    both = contracts(ENDS + "  no-pay: {assert: {never: {type: custom.pay}}}\n")
+    done = command("check", good, "--contracts", both, "--json")
+    assert done.code == 0
+    first, second = done.lines
+    assert list(first) == [
+        "run_id", "contract", "outcome", "causes", "leaning", "decisive_seq", "vacuous", "witness",
+        "reason",
+    ]  # fmt: skip
+    assert (first["contract"], first["outcome"], first["decisive_seq"]) == ("ends", "pass", 1)
+    assert first["witness"]["events"] == [1]
+    assert second["witness"]["absent"] == ["no custom.pay in 0..1"]
+
+
+def test_one_fail_is_exit_1_whatever_the_others_are(command: Command) -> None:
+    write_trace("t.jsonl", event(0, "custom.pay"), event(1, "run_started"))
+    done = command("check", "t.jsonl", "--contracts", contracts(NO_PAY), contracts(ENDS, "d.yaml"))
+    assert done.code == 1
+    assert done.out.splitlines() == [
+        "fail: t.jsonl no-pay - event 0 (custom.pay) is custom.pay, which never may be",
+        (
+            "indeterminate (unfinished_run): t.jsonl ends - the run is not over: closing it now would"
+            " give fail"
+        ),
+        "0 pass, 1 indeterminate, 1 fail (1 run)",
+    ]
+
+
+def test_an_indeterminate_is_exit_3(command: Command) -> None:
+    write_trace("t.jsonl", event(0, "run_started"))
+    done = command("check", "t.jsonl", "--contracts", contracts(NO_PAY), "--json")
+    assert done.code == 3
+    assert (done.lines[0]["causes"], done.lines[0]["leaning"]) == (["unfinished_run"], "pass")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "contracts:\n  bad: {assert: {nevr: {type: run_started}}}\n",
+        "contracts:\n  bad: {assert: {never: {type: run_startd}}}\n",
+        "contracts:\n  bad: {assert: {never: {type: run_started}}, corpus: {}}\n",
+    ],
+)
+def test_a_malformed_contract_is_indeterminate_and_not_exit_0(
+    command: Command, good: str, text: str
+) -> None:
+    done = command("check", good, "--contracts", contracts(text), "--json")
+    assert done.code == 3
+    assert done.lines[0]["causes"] == ["evaluator_error"]
+    assert "c.yaml:2:" in done.lines[0]["reason"]
+
+
+def test_an_unknown_id_is_indeterminate_with_the_nearest_name(command: Command, good: str) -> None:
+    assert command("check", good, "--contracts", "run-completes").code == 0
+    done = command("check", good, "--contracts", "run-complets", "--json")
+    assert (done.code, done.lines[0]["causes"]) == (3, ["evaluator_error"])
+    assert "write 'run-completes'" in done.lines[0]["reason"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("absent.jsonl", "--contracts", "c.yaml"),
+        ("good.jsonl", "--contracts", "absent.yaml"),
+        ("c.yaml", "--contracts", "c.yaml"),
+        ("good.jsonl", "--contracts", "good.jsonl"),
+        ("good.jsonl", "--contracts", "c.yaml", "c.yaml"),
+        ("good.jsonl", "--contracts", "empty.yaml"),
+        ("good.jsonl",),
+    ],
+)
+def test_wrong_use_and_wrong_input_are_exit_2(
+    command: Command, good: str, words: tuple[str, ...]
+) -> None:
+    contracts(ENDS)
+    contracts("contracts: {}\n", "empty.yaml")
+    done = command("check", *words)
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err
+
+
+@pytest.mark.parametrize(
+    ("vacuous", "code", "outcome"),
+    [("pass", 0, "pass"), ("fail", 1, "fail"), ("indeterminate", 3, "indeterminate")],
+)
+def test_what_a_vacuous_pass_counts_as_is_the_contracts_choice(
+    command: Command, good: str, vacuous: str, code: int, outcome: str
+) -> None:
+    text = PAYS_ONCE.replace("VACUOUS", f"vacuous: {vacuous}")
+    done = command("check", good, "--contracts", contracts(text), "--json")
+    assert (done.code, done.lines[0]["outcome"], done.lines[0]["vacuous"]) == (code, outcome, True)
+
+
+def test_a_draft_is_shown_and_never_decides(command: Command) -> None:
+    write_trace("t.jsonl", event(0, "custom.pay"), event(1, "run_finished"))
+    draft = NO_PAY + "    status: draft\n"
+    done = command(
+        "check", "t.jsonl", "--contracts", contracts(draft + ENDS.replace("contracts:\n", ""))
+    )
+    assert done.code == 0
+    assert done.out.startswith("draft, fail: t.jsonl no-pay")
+    deprecated = command(
+        "check", "t.jsonl", "--contracts", contracts(NO_PAY + "    status: deprecated\n")
+    )
+    assert deprecated.code == 1
+    assert "c.yaml:2: 'no-pay' is deprecated" in deprecated.err
+
+
+def test_a_type_that_the_sources_declare_is_known_and_another_is_not_covered(
+    command: Command,
+) -> None:
+    header = {
+        "trace": 1,
+        "run_id": "r1",
+        "sources": [{"id": "log", "types": ["theirs", "run_finished"]}],
+    }
+    write_trace("t.jsonl", header, event(0, "theirs", n=1), event(1, "run_finished"))
+    theirs = contracts("contracts:\n  c: {assert: {eventually: {type: theirs, where: {n: 1}}}}\n")
+    done = command("check", "t.jsonl", "--contracts", theirs, "--json")
+    assert (done.code, done.lines[0]["run_id"]) == (0, "r1")
+    calls = contracts("contracts:\n  c: {assert: {never: {type: tool_called}}}\n")
+    done = command("check", "t.jsonl", "--contracts", calls, "--json")
+    assert done.lines[0]["causes"] == ["missing_evidence"]
+
+
+def test_control_characters_of_a_trace_do_not_reach_the_terminal(command: Command) -> None:
+    header = {"trace": 1, "run_id": "\x1b[31mr", "closed": True}
+    write_trace("t.jsonl", header, event(0, "custom.pay", x="\x1b[2J"), event(1, "run_finished"))
+    done = command("check", "t.jsonl", "--contracts", contracts(NO_PAY))
+    assert "\x1b" not in done.out
+    assert "\x1b" not in command("digest", "t.jsonl").out
+
+
+def test_digest_is_blind_to_timing_and_sharp_on_content_and_order(command: Command) -> None:
+    a = [event(0, "run_started", order=7), event(1, "run_finished")]
+    timed = [{**one, "ts": f"2024-05-01T10:00:0{at}Z"} for at, one in enumerate(a)]
+    other = [event(0, "run_started", order=8), event(1, "run_finished")]
+    swapped = [event(0, "run_finished"), event(1, "run_started", order=7)]
+    digests = []
+    for records in (a, timed, other, swapped):
+        write_trace("t.jsonl", *records)
+        done = command("digest", "t.jsonl", "--json")
+        assert done.code == 0
+        (line,) = done.lines
+        assert list(line) == ["run_id", "events", "trace_digest", "chain_digest"]
+        digests.append((line["trace_digest"], line["chain_digest"]))
+    assert digests[0] == digests[1]
+    assert len(set(digests)) == 3
+    assert command("digest", "absent.jsonl").code == 2
