@@ -194,7 +194,6 @@ class Evaluator:
         events: Sequence[TraceEvent],
         faults: tuple[str, ...],
     ) -> Finding:
-        contract = monitor.contract
         last = len(events) - 1
         closed = trace.closed and last >= 0
         worst, best = monitor.ends(last, closed)
@@ -218,6 +217,53 @@ class Evaluator:
             outcome, leaning, decisive = Outcome.INDETERMINATE, None, None
             causes = Cause.ordered((*causes, Cause.MALFORMED_EVIDENCE))
             reason = f"the trace is malformed: {'; '.join(faults[:3])}"
+        if outcome is Outcome.PASS and not monitor.missed:
+            vacuous = not monitor.seen or self._cannot_occur(monitor)
+            return self._passed(monitor, words, trace, events, decisive, vacuous)
+        return self._told(monitor, words, trace, events, outcome, causes, leaning, decisive, reason)
+
+    def _passed(
+        self,
+        monitor: Monitor,
+        words: _Words,
+        trace: Trace,
+        events: Sequence[TraceEvent],
+        decisive: int | None,
+        vacuous: bool,
+    ) -> Finding:
+        """A plain pass; short runs have few different ones, and findings never change."""
+        last = len(events) - 1
+        key = (
+            last,
+            decisive,
+            monitor.safe_at,
+            vacuous,
+            trace.coverage_assumed,
+            events[0].get("seq"),
+            events[last].get("seq"),
+            None if decisive is None else events[decisive].get("seq"),
+        )
+        found = words.passes.get(key)
+        if found is None:
+            found = self._told(monitor, words, trace, events, Outcome.PASS, (), None, decisive, "")
+            if len(words.passes) < _MAX_CELLS:
+                words.passes[key] = found
+        return found
+
+    def _told(
+        self,
+        monitor: Monitor,
+        words: _Words,
+        trace: Trace,
+        events: Sequence[TraceEvent],
+        outcome: Outcome,
+        causes: tuple[Cause, ...],
+        leaning: Outcome | None,
+        decisive: int | None,
+        reason: str,
+    ) -> Finding:
+        contract = monitor.contract
+        last = len(events) - 1
         vacuous = outcome is Outcome.PASS and (not monitor.seen or self._cannot_occur(monitor))
         looked_at = (words.looked_at(last, events, trace),)
         witness = _NO_WITNESS
@@ -607,6 +653,7 @@ class _Words:
             for _, matcher in pattern.where
             for operation in matcher.operations
         )
+        self.passes: dict[Any, Finding] = {}
         self._passed = self._sentence()
 
     def _sentence(self) -> tuple[str, str]:

@@ -101,8 +101,10 @@ class Monitor:
         self.contract = contract
         self.roles = roles
         self.wants_notice = isinstance(contract.rule, Never)
-        self.now = 0
         self.holes: tuple[str | None, ...] = ()
+        self.doubts: list[Doubt] = []
+        self.more_doubts: set[Cause] = set()
+        self.missed: list[tuple[Any, str]] = []
         self.reset((None,) * len(roles), None)
 
     def reset(self, holes: tuple[str | None, ...], covered: Sequence[int] | None) -> None:
@@ -121,10 +123,12 @@ class Monitor:
         self.safe_at: int | None = None
         self.seen = False
         self.done = False
-        self.doubts: list[Doubt] = []
-        self.more_doubts: set[Cause] = set()
-        self.missed: list[tuple[Any, str]] = []
         self.broken: str | None = None
+        if self.doubts:
+            self.doubts = []
+            self.more_doubts = set()
+        if self.missed:
+            self.missed = []
         self.start()
 
     def start(self) -> None:
@@ -691,7 +695,7 @@ class _Precedes(Monitor):
         # The simple case (one A that names every variable): binding -> start of the latest A.
         self.w_one: dict[Any, float] = {}
         self.b_one = self.w_one
-        self.w_stages = [_Stage() for _ in range(self.k)]
+        self.w_stages = [] if self.is_simple else [_Stage() for _ in range(self.k)]
         self.b_stages = self.w_stages
         self.w_used: dict[Any, float] = {}
         self.b_used = self.w_used

@@ -60,8 +60,8 @@ def test_one_fail_is_exit_1_whatever_the_others_are(command: Command) -> None:
     assert done.out.splitlines() == [
         "fail: t.jsonl no-pay - event 0 (custom.pay) is custom.pay, which never may be",
         (
-            "indeterminate (unfinished_run): t.jsonl ends - the run is not over: closing it now would"
-            " give fail"
+            "indeterminate (unfinished_run): t.jsonl ends - the run is not over:"
+            " closing it now would give fail"
         ),
         "0 pass, 1 indeterminate, 1 fail (1 run)",
     ]

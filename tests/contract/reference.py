@@ -183,10 +183,12 @@ def admitted(case: Case) -> Iterator[Run]:
         places.append(len(case.events))
     spots = [(at, role) for at in range(len(case.events) + 1) for role in case.uncovered]
     spots *= case.repeat
+    # None, one of some binding, or one of each.
+    unrecorded = list(dict.fromkeys([(), *((key,) for key in case.keys), tuple(case.keys)]))
     for answers in product((True, False), repeat=len(doubtful)):
         plays = dict(zip(doubtful, answers, strict=True))
         for filling in product(case.fillers, repeat=len(places)):
-            for extra in product([None, *((key,) for key in case.keys)], repeat=len(spots)):
+            for extra in product(unrecorded, repeat=len(spots)):
                 for values in product(*([*case.keys, f"value of {at}"] for at, _ in unknown)):
                     named = dict(zip(unknown, values, strict=True))
                     yield _run(case, plays, places, filling, spots, extra, named)
@@ -198,17 +200,17 @@ def _run(
     places: Sequence[int],
     filling: Sequence[Sequence[dict[str, Key | None]]],
     spots: Sequence[tuple[int, str]],
-    extra: Sequence[tuple[Key | None] | None],
+    extra: Sequence[tuple[Key | None, ...]],
     named: dict[tuple[int, str], Key | None],
 ) -> Run:
     run: Run = []
     for at in range(len(case.events) + 1):
         # What a source does not record may lie on either side of a gap; order among the
         # unrecorded ones is free, so openers come first and closers last, then the reverse.
-        for (spot, role), key in zip(spots, extra, strict=True):
-            if spot == at and key is not None:
+        for (spot, role), keys in zip(spots, extra, strict=True):
+            if spot == at:
                 more = dict.fromkeys(case.with_it)
-                run.append(Step({role: key[0], **more}, is_covered=False))
+                run.extend(Step({role: key, **more}, is_covered=False) for key in keys)
         for place, steps in zip(places, filling, strict=True):
             if place == at:
                 run.extend(Step(dict(step)) for step in steps)
