@@ -29,7 +29,7 @@ __all__ = ["Evaluator", "evaluate"]
 
 _CHUNK: Final = 4096
 _MAX_FIELDS: Final = 3
-_MAX_CELLS: Final = 4096
+_MAX_CELLS: Final = 1024
 _ZERO: Final = Fraction(0)
 _ONE: Final = Fraction(1)
 _NO_WITNESS: Final = Witness()
@@ -463,16 +463,22 @@ class _Cells(dict[Any, list[Handle]]):
         self.entries = entries
         self.fields = fields
         self.before = before
+        self.all: list[Handle] | None = None
 
     def everything(self) -> list[Handle]:
         """Every handle of the type, with all its conditions."""
-        nothing: frozenset[str] = frozenset()
-        return self.before + [
-            self.evaluator.handle(at, role, tuple((index, nothing) for index in able))
-            for at, role, _, able in self.entries
-        ]
+        if self.all is None:
+            nothing: frozenset[str] = frozenset()
+            self.all = self.before + [
+                self.evaluator.handle(at, role, tuple((index, nothing) for index in able))
+                for at, role, _, able in self.entries
+            ]
+        return self.all
 
     def __missing__(self, key: Any) -> list[Handle]:
+        if len(self) >= _MAX_CELLS:
+            # A field with ever new values: sorting by it would cost more than asking everybody.
+            return self.everything()
         values = key if len(self.fields) > 1 else (key,)
         handles: list[Handle] = list(self.before)
         for at, role, info, able in self.entries:
@@ -483,8 +489,7 @@ class _Cells(dict[Any, list[Handle]]):
                     chosen.append((index, known))
             if chosen:
                 handles.append(self.evaluator.handle(at, role, tuple(chosen)))
-        if len(self) < _MAX_CELLS:
-            self[key] = handles
+        self[key] = handles
         return handles
 
     def _known(self, info: RoleInfo, index: int, values: Sequence[Any]) -> frozenset[str] | None:

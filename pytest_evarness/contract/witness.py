@@ -89,9 +89,11 @@ def _context(events: Sequence[TraceEvent], indexes: Sequence[float]) -> JsonObje
     context: dict[str, Json] = {}
     for index in chosen:
         event = events[index]
-        text = json.dumps(
-            {key: event.get(key) for key in ("seq", "type", "node_id", "payload")}, sort_keys=True
-        )
+        record = {key: event.get(key) for key in ("seq", "type", "node_id", "payload")}
+        try:
+            text = json.dumps(record, sort_keys=True)
+        except RecursionError:
+            text = "nests too deeply to be shown"
         context[str(event.get("seq"))] = text if len(text) <= share else text[: share - 1] + "…"
     return context
 

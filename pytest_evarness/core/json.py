@@ -39,7 +39,7 @@ def shown(value: object, limit: int = 120) -> str:
     else:
         try:
             text = json.dumps(value, ensure_ascii=True, sort_keys=True, allow_nan=True)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             text = f"a {kind_of(value)}"
     return text if len(text) <= limit + 2 else text[:limit] + "…"
 

@@ -553,3 +553,29 @@ def test_an_evaluator_keeps_nothing_of_the_trace_before() -> None:
     good, bad = trace(ev("approval_granted"), ev("tool_called"), END), trace(ev("tool_called"), END)
     outcomes = [judge_all.evaluate(one)[0].outcome.word for one in (good, bad, good, bad)]
     assert outcomes == ["pass", "fail", "pass", "fail"]
+
+
+def test_a_value_that_nests_without_end_is_undecided_and_breaks_nothing() -> None:
+    deep: Any = "x"
+    for _ in range(5000):
+        deep = [deep]
+    body = {
+        "precedes": {
+            "first": {**GRANT, "where": {"v": "$v"}},
+            "second": {**CALL, "bind": {"v": "v"}},
+        }
+    }
+    finding = judge(body, trace(ev("approval_granted", v=deep), ev("tool_called", v=deep), END))
+    assert finding.causes == (Cause.EVALUATOR_ERROR,)
+    clash = judge(
+        {"never": {**CALL, "where": {"v": {"gt": 1}}}}, trace(ev("tool_called", v=deep), END)
+    )
+    assert clash.causes == (Cause.MALFORMED_EVIDENCE,)
+    assert judge({"never": CALL}, trace(ev("tool_called", v=deep), END)).outcome is Outcome.FAIL
+
+
+def test_a_field_with_ever_new_values_is_judged_all_the_same() -> None:
+    body = {"at_most": {"n": 1, "of": {**CALL, "where": {"text": {"in": ["t7", "t1999"]}}}}}
+    events = [ev("tool_called", text=f"t{at}") for at in range(2500)]
+    finding = judge(body, trace(*events, END))
+    assert (finding.outcome, finding.decisive_seq) == (Outcome.FAIL, 1999)
