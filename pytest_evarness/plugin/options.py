@@ -271,7 +271,8 @@ def min_scenarios(config: pytest.Config) -> int:
 
 def found(config: pytest.Config) -> int:
     """Scenario files found so far, before deselection."""
-    return sum(config.stash[FOUND]) if FOUND in config.stash else 0
+    counts: list[int] = config.stash.get(FOUND, [])
+    return sum(counts)
 
 
 def count_found(config: pytest.Config, number: int = 1) -> None:

@@ -7,7 +7,11 @@ import re
 __all__ = ["bounded", "clean", "first_line", "one_line"]
 
 # A whole colour or cursor sequence is removed, so that no "[31m" is left behind.
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+# So is a colour that stands in a quoted value, where its first character is an escape already.
+_SEQUENCE = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
+    r"|(?<!\\)\\u001b\[[0-9;:]*m"
+)
 _ODD = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff"
     "\ud800-\udfff\U000e0000-\U000e007f]"

@@ -157,7 +157,7 @@ def test_exploratory_still_fails_what_failed(session: Session) -> None:
 
 
 def test_an_undeclared_pause_blocks_and_a_declared_one_is_an_end(session: Session) -> None:
-    cases = {"open": {"approvals": {}}}
+    cases: dict[str, Any] = {"open": {"approvals": {}}}
     ran = session(files={"scenarios/gated.yaml": gated(cases=cases)})
     assert (ran.code, ran.holds) == (1, None)
     assert 'node n3 asks "' in ran.text
@@ -167,7 +167,7 @@ def test_an_undeclared_pause_blocks_and_a_declared_one_is_an_end(session: Sessio
 
 
 def test_a_decision_from_the_command_line_reaches_its_case(session: Session) -> None:
-    cases = {"open": {"approvals": {}}}
+    cases: dict[str, Any] = {"open": {"approvals": {}}}
     files = {"scenarios/gated.yaml": gated(cases=cases)}
     ran = session("--evarness-approve=open:n3=approve", files=files)
     assert (ran.code, ran.holds) == (0, True)

@@ -17,8 +17,8 @@ from tests.plugin.ran import Ran, Session, counts_of
 from tests.plugin.scenarios import gated, write
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _warm(tmp_path_factory: pytest.TempPathFactory) -> None:
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Import everything once: a session inside this process forgets what it imported first."""
     for module in pkgutil.walk_packages(pytest_evarness.__path__, "pytest_evarness."):
         if not module.name.endswith("__main__"):
@@ -32,11 +32,12 @@ def _warm(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture
-def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Session:
+def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, warm: None) -> Session:
     """Write the given files, run pytest on them in this process, and check what always holds.
 
     Run B happens in the same process unless a test asks for the mirror: most are not about it.
     """
+    del warm
     monkeypatch.delenv("EVARNESS_SIGNING_KEY", raising=False)
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
 
