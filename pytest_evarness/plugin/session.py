@@ -117,7 +117,9 @@ class SessionHooks:
         if is_worker(session.config):
             return
         problems = []
-        if not session.config.getoption("collectonly", False):
+        # After a usage error nothing was meant to run: the bundle of the session before stays.
+        is_wrong_use = session.exitstatus == pytest.ExitCode.USAGE_ERROR
+        if not session.config.getoption("collectonly", False) and not is_wrong_use:
             try:
                 problems = state.write_outputs()
             except Exception as error:  # noqa: BLE001 - pytest would lose its whole summary

@@ -161,6 +161,14 @@ def test_no_bundle_means_no_file_at_all(session: Session) -> None:
     assert "2 valid" in ran.text
 
 
+def test_a_mistyped_selection_leaves_the_bundle_of_the_session_before(session: Session) -> None:
+    ran = session(files=TWO)
+    before = (ran.root / ".evarness" / "proof.json").read_bytes()
+    ran = session("-k", "no expression at all")
+    assert ran.code == 4
+    assert (ran.root / ".evarness" / "proof.json").read_bytes() == before
+
+
 def test_nothing_runs_without_a_seal_on_disk(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
