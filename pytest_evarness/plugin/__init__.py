@@ -80,11 +80,11 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: Any) -> None:
-    """Wait no longer for the plan of a worker that died while it collected."""
+    """A worker that comes now replaces one that died."""
     del error
     from pytest_evarness.plugin import parallel
 
-    parallel.forget_node(node)
+    parallel.node_down(node)
 
 
 @pytest.hookimpl(optionalhook=True)

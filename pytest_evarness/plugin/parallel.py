@@ -18,14 +18,19 @@ if TYPE_CHECKING:
 __all__ = [
     "collection_finished",
     "configure_node",
-    "forget_node",
     "make_scheduler",
+    "node_down",
     "session_name",
     "write_plan",
 ]
 
 SESSION: pytest.StashKey[str] = pytest.StashKey()
 WAITING: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
+"""By worker: None until it has collected, then its plan, or False where it has none of ours."""
+
+STARTING: pytest.StashKey[bool] = pytest.StashKey()
+FIRST: pytest.StashKey[int] = pytest.StashKey()
+"""How many workers the session began with: xdist begins to run when so many have collected."""
 
 
 def configure_node(node: Any) -> None:
@@ -36,7 +41,11 @@ def configure_node(node: Any) -> None:
 
         config.stash[SESSION] = new_session()
     node.workerinput["evarness_session"] = config.stash[SESSION]
-    config.stash.setdefault(WAITING, {})[node.gateway.id] = None
+    waiting = config.stash.setdefault(WAITING, {})
+    # Configured before any of them collects; whatever comes later replaces one that died.
+    if config.stash.setdefault(STARTING, True):
+        config.stash[FIRST] = len(waiting) + 1
+    waiting[node.gateway.id] = None
 
 
 def session_name(config: pytest.Config) -> str | None:
@@ -47,12 +56,9 @@ def session_name(config: pytest.Config) -> str | None:
     return config.stash.get(SESSION, None)
 
 
-def forget_node(node: Any) -> None:
-    """A worker that went away before it had collected: nobody waits for it any more."""
-    config: pytest.Config = node.config
-    waiting = config.stash.get(WAITING, {})
-    if waiting.get(node.gateway.id, False) is None:
-        del waiting[node.gateway.id]
+def node_down(node: Any) -> None:
+    """After the first death, new workers are replacements."""
+    node.config.stash[STARTING] = False
 
 
 def _plan_path(config: pytest.Config, worker: str) -> Path:
@@ -100,9 +106,11 @@ def collection_finished(node: Any, ids: list[str]) -> None:
     if record is not None and record.get("session") != config.stash.get(SESSION, None):
         record = None  # left there by another session
     waiting[worker] = record or False
-    if any(entry is None for entry in waiting.values()):
+    config.stash[STARTING] = False
+    reported = [entry for entry in waiting.values() if entry is not None]
+    if len(reported) < config.stash.get(FIRST, 0):
         return
-    plans = [entry for entry in waiting.values() if entry]
+    plans = [entry for entry in reported if entry]
     if not plans:
         if has_ours:
             pytest.exit(
@@ -111,7 +119,7 @@ def collection_finished(node: Any, ids: list[str]) -> None:
             )
         return
     texts = {json.dumps(entry["plan"], sort_keys=True) for entry in plans}
-    if len(texts) > 1 or len(plans) < len(waiting):
+    if len(texts) > 1 or len(plans) < len(reported):
         pytest.exit("evarness: the workers collected different scenarios", returncode=4)
     from pytest_evarness.plugin.state import SessionState
 

@@ -213,3 +213,39 @@ def test_a_case_whose_worker_was_killed_never_counts_as_judged(
         "scenarios/killer.yaml::default: did not run"
     )
     assert "(1 not run)" in ran.text
+
+
+DIES = """
+import os
+
+
+def pytest_collection_modifyitems():
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw0":
+        os._exit(3)
+"""
+
+DIFFERS = """
+import os
+
+
+def pytest_collection_modifyitems(items):
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw0":
+        del items[3:]
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_while_it_collects_is_replaced_and_the_session_sealed(
+    session: Session,
+) -> None:
+    ran = session("-n", "2", files={"conftest.py": DIES, "scenarios/gated.yaml": gated()})
+    assert (ran.code, ran.holds) == (0, True)
+    assert ran.counts == {"passed": 9, "vacuous": 9}
+
+
+@pytest.mark.slow
+def test_workers_that_collected_different_scenarios_run_nothing(session: Session) -> None:
+    ran = session("-n", "2", files={"conftest.py": DIFFERS, "scenarios/gated.yaml": gated()})
+    assert ran.code == 4
+    assert "evarness: the workers collected different scenarios" in ran.text
+    assert "passed" not in ran.text
