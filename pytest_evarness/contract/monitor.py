@@ -269,6 +269,8 @@ class _Scoped(Monitor):
         # A scope of an unknown binding, in the worst world.
         self.wild = False
         self.wild_pending: float | None = None
+        # Bindings that R has closed since: where the unknown one is among them, it is closed too.
+        self.wild_closed: set[Any] = set()
         if self.opens_at_start:
             self.seen = True
             self.w_open[()] = -1
@@ -282,6 +284,7 @@ class _Scoped(Monitor):
     def open_wild(self, index: int) -> None:
         """A scope of an unknown binding opens at this event, or before the first one."""
         self.wild = True
+        self.wild_closed.clear()
         if self.hole(_P):
             self.note_hole(_P)
             if self.between:
@@ -333,11 +336,7 @@ class _Scoped(Monitor):
                     self.note_answer(index, answer)
                     self.maybe_matched(key, index)
             if self.wild:
-                self.note_hit(index, got)
-                if self.between:
-                    self.pend_wild(index)
-                else:
-                    self.hurt = True
+                self.maybe_matched_wild(got, index)
 
         return handle
 
@@ -356,7 +355,25 @@ class _Scoped(Monitor):
         else:
             self.fail((opened, index), index, key)
 
+    def maybe_matched_wild(self, hit: Hit, index: int) -> None:
+        keys: list[Any] | None = None
+        is_plain = not (hit.branches or hit.generic) and len(hit.wanted) == self.count
+        if is_plain and all(why is None for _, _, why in hit.wanted):
+            keys = list(_products(hit, self.count))
+        if keys is not None and all(key in self.wild_closed for key in keys):
+            return
+        self.note_hit(index, hit)
+        if keys is not None:
+            for key in keys:
+                self.matched_wild(key, index)
+        elif self.between:
+            self.pend_wild(index)
+        else:
+            self.hurt = True
+
     def matched_wild(self, key: Any, index: int) -> None:
+        if key in self.wild_closed:
+            return
         if not self.between:
             self.hurt = True
             return
@@ -427,6 +444,8 @@ class _Scoped(Monitor):
         self.w_open.pop(key, None)
         self.b_open.pop(key, None)
         self.values.pop(key, None)
+        if self.wild and not self.hole(self.q) and len(self.wild_closed) < MAX_BINDINGS:
+            self.wild_closed.add(key)
 
     def maybe_closed(self, hit: Hit, index: int) -> None:
         if self.wild_pending is not None and self.wild_pending < index:
