@@ -8,10 +8,11 @@ Source: docs/verdicts.md.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.checks.composite import Composite, weigh
 from pytest_evarness.checks.expectation import declared_status, judge_expectation
@@ -68,6 +69,7 @@ class Judge:
         self.strict_vacuity = strict_vacuity
         self._contracts: dict[int, tuple[object, Contract | str]] = {}
         self._by_text: dict[str, Contract | str] = {}
+        self._definitions: dict[int, tuple[object, Any]] = {}
         self._evaluators: dict[tuple[tuple[int, ...], frozenset[str] | None], Evaluator] = {}
 
     def judge(
@@ -89,7 +91,7 @@ class Judge:
         for item in items:
             if item.kind == "expect":
                 pause_is_end = declared_status(item) == "paused"
-                by_id[item.id] = judge_expectation(item, evidence)
+                by_id[item.id] = judge_expectation(self._sealed(item), evidence)
             elif item.kind == "reproduces":
                 by_id[item.id] = judge_reproduction(item, evidence)
         by_id.update(self._judge_contracts(items, evidence, pause_is_end=pause_is_end))
@@ -122,6 +124,19 @@ class Judge:
             primary=_primary(items, by_id, evidence),
             score_skipped=skipped,
         )
+
+    def _sealed(self, item: PlannedItem) -> PlannedItem:
+        """The item as a verifier reads it: keys in the order of the sealed text."""
+        definition = item.definition
+        kept = self._definitions.get(id(definition))
+        if kept is None or kept[0] is not definition:
+            from pytest_evarness.core import c1
+
+            kept = (definition, json.loads(c1.text(definition)))
+            if len(self._definitions) >= MAX_EVALUATORS:
+                self._definitions.clear()
+            self._definitions[id(definition)] = kept
+        return replace(item, definition=kept[1])
 
     # -- contracts -------------------------------------------------------------------------
 
@@ -194,7 +209,9 @@ class Judge:
         text = c1.text(definition)
         if text not in self._by_text:
             try:
-                self._by_text[text] = from_definition(definition, self.registry)
+                # From the text, not from the file's order of keys: a verifier has the text alone
+                # and must give the same sentences.
+                self._by_text[text] = from_definition(json.loads(text), self.registry)
             except (InputError, ValueError) as error:
                 problem = error.problem if isinstance(error, InputError) else str(error)
                 self._by_text[text] = f"the contract cannot be read here: {problem}"

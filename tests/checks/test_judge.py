@@ -188,3 +188,23 @@ def test_after_a_crash_the_declared_end_is_named_first(judge: Judge) -> None:
 def test_findings_come_in_the_order_of_the_items(judge: Judge) -> None:
     got = judged(judge, contract_item("b", SENT), expect_item(), contract_item("a", SENT))
     assert [finding.id for finding in got.findings] == ["reproduces", "b", "expect", "a"]
+
+
+def test_the_order_of_keys_in_a_file_leaves_no_mark_on_a_finding(judge: Judge) -> None:
+    to, at = ("to", {"contains": "m", "not_contains": "x"}), ("at", {"exists": False})
+    bodies = [
+        {"never": {"type": "custom.sent", "where": dict(pair)}} for pair in ((to, at), (at, to))
+    ]
+    one, other = (judged(judge, expect_item(), contract_item("q", body)) for body in bodies)
+    assert one.findings == other.findings
+    assert "where" in one.findings[2].reason, "the twin: the sentence does name them"
+    outputs = [{"contains": "a", "pattern": "b"}, {"pattern": "b", "contains": "a"}]
+    ended = [
+        judge.judge(
+            [REPRODUCES, expect_item(output=spec)],
+            evidence("completed", START, FINISH, output="c"),
+            threshold=None,
+        ).findings
+        for spec in outputs
+    ]
+    assert ended[0] == ended[1]
