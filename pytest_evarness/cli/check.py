@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from pytest_evarness.core.finding import Finding
 from pytest_evarness.core.outcome import Cause, Outcome
-from pytest_evarness.errors import InputError, InputErrors, Where
+from pytest_evarness.errors import InputError, Where
+from pytest_evarness.source.mistake import raise_all
 
 if TYPE_CHECKING:
     import argparse
@@ -62,15 +63,16 @@ def main(args: argparse.Namespace) -> int:
     named = [str(word) for word in args.contracts]
     traces = [(path, trace) for path in args.traces for trace in read_traces(Path(path), registry)]
     judge = _Judge(named, registry)
-    outcomes: list[Outcome] = []
+    decided: list[Finding] = []
     for path, trace in traces:
         for finding, is_draft in judge.findings(trace):
             if not is_draft:
-                outcomes.append(finding.outcome)
+                decided.append(finding)
             line = _json(trace, finding) if args.json else _text(path, trace, finding, is_draft)
             sys.stdout.write(f"{line}\n")
     if not args.json:
-        sys.stdout.write(f"{_summary(outcomes, len(traces))}\n")
+        sys.stdout.write(f"{_summary(decided, len(traces))}\n")
+    outcomes = [finding.outcome for finding in decided]
     for warning in judge.warnings:
         sys.stderr.write(f"{warning}\n")
     if Outcome.FAIL in outcomes:
@@ -86,6 +88,21 @@ class _Judge:
         self.registry = registry
         self.warnings: list[str] = []
         self._by_types: dict[frozenset[str], tuple[list[Contract | Finding], Evaluator]] = {}
+        self._by_id = {word: self._packaged(word) for word in named if not _is_path(word)}
+        self._refuse_nothing_known()
+
+    def _refuse_nothing_known(self) -> None:
+        """Where no word names anything, nothing could be judged: that is wrong input.
+
+        Beside words that do name something, an unknown id is an indeterminate finding: the
+        others are still judged, and the answer can no longer be a clean pass.
+
+        Raises:
+            InputError: No word is a file or an id of ours.
+        """
+        unknown = [error for error in self._by_id.values() if isinstance(error, InputError)]
+        if unknown and len(unknown) == len(set(self.named)):
+            raise_all(unknown)
 
     def findings(self, trace: Trace) -> Iterator[tuple[Finding, bool]]:
         """Each finding, and whether its contract is a draft, which never decides."""
@@ -108,10 +125,12 @@ class _Judge:
         entries: list[Contract | Finding] = []
         places: dict[str, str] = {}
         for word in self.named:
-            path = Path(word)
-            if not (path.exists() or "/" in word or path.suffix.lower() in _SUFFIXES):
-                entries.append(self._packaged(word))
+            if word in self._by_id:
+                known = self._by_id[word]
+                is_known = not isinstance(known, InputError)
+                entries.append(known if is_known else _broken(word, _one_line(known)))
                 continue
+            path = Path(word)
             file = read_library_file(path, self.registry, declared_types=types)
             for name in file.ids:
                 if name in places:
@@ -137,17 +156,25 @@ class _Judge:
             return contract
         return _broken(name, "; ".join(_one_line(error) for error in file.broken[name]))
 
-    def _packaged(self, name: str) -> Contract | Finding:
+    def _packaged(self, name: str) -> Contract | InputError:
         from pytest_evarness.contract.library import load_library
         from pytest_evarness.core.interfaces import Locations
+        from pytest_evarness.core.registry import nearest
 
         library = load_library(Locations(Path(), None, (), {}), [], self.registry)
-        try:
+        known = library.ids()
+        if name in known:
             return library.resolve(name)
-        except InputErrors as error:
-            return _broken(name, "; ".join(_one_line(one) for one in error.errors))
-        except InputError as error:
-            return _broken(name, _one_line(error))
+        near = nearest(name, known)
+        return InputError(
+            f"--contracts: neither a file nor the id of a packaged contract (got '{name}')",
+            fix=f"write '{near}'" if near else None,
+        )
+
+
+def _is_path(word: str) -> bool:
+    path = Path(word)
+    return path.exists() or "/" in word or path.suffix.lower() in _SUFFIXES
 
 
 def _one_line(error: InputError) -> str:
@@ -206,6 +233,10 @@ def _text(path: str, trace: Trace, finding: Finding, is_draft: bool) -> str:
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in line)
 
 
-def _summary(outcomes: Sequence[Outcome], runs: int) -> str:
-    counts = ", ".join(f"{outcomes.count(one)} {one.word}" for one in Outcome)
-    return f"{counts} ({runs} run{'' if runs == 1 else 's'})"
+def _summary(decided: Sequence[Finding], runs: int) -> str:
+    vacuous = sum(one.vacuous and one.outcome is Outcome.PASS for one in decided)
+    numbers = {one: sum(finding.outcome is one for finding in decided) for one in Outcome}
+    # A vacuous pass is none of the contract's merit, so it is counted apart.
+    counts = [f"{numbers[Outcome.PASS] - vacuous} pass", f"{vacuous} vacuous"]
+    counts += [f"{numbers[one]} {one.word}" for one in Outcome if one is not Outcome.PASS]
+    return f"{', '.join(counts)} ({runs} run{'' if runs == 1 else 's'})"

@@ -63,7 +63,7 @@ def test_one_fail_is_exit_1_whatever_the_others_are(command: Command) -> None:
             "indeterminate (unfinished_run): t.jsonl ends - the run is not over:"
             " closing it now would give fail"
         ),
-        "0 pass, 1 indeterminate, 1 fail (1 run)",
+        "0 pass, 0 vacuous, 1 indeterminate, 1 fail (1 run)",
     ]
 
 
@@ -91,11 +91,43 @@ def test_a_malformed_contract_is_indeterminate_and_not_exit_0(
     assert "c.yaml:2:" in done.lines[0]["reason"]
 
 
-def test_an_unknown_id_is_indeterminate_with_the_nearest_name(command: Command, good: str) -> None:
+def test_an_unknown_id_among_good_ones_is_indeterminate_with_the_nearest_name(
+    command: Command, good: str
+) -> None:
     assert command("check", good, "--contracts", "run-completes").code == 0
-    done = command("check", good, "--contracts", "run-complets", "--json")
-    assert (done.code, done.lines[0]["causes"]) == (3, ["evaluator_error"])
-    assert "write 'run-completes'" in done.lines[0]["reason"]
+    done = command("check", good, "--contracts", "run-completes", "run-complets", "--json")
+    assert done.code == 3
+    assert [line["causes"] for line in done.lines] == [[], ["evaluator_error"]]
+    assert "write 'run-completes'" in done.lines[1]["reason"]
+
+
+def test_where_no_word_names_anything_it_is_wrong_input_said_once(
+    command: Command, good: str
+) -> None:
+    write_trace("two.jsonl", event(0, "run_started"), event(1, "run_finished"))
+    done = command("check", good, "two.jsonl", "--contracts", "run-complets")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        "pytest-evarness: --contracts: neither a file nor the id of a packaged contract"
+        " (got 'run-complets')\n  try: write 'run-completes'\n"
+    )
+    done = command("check", good, "--contracts", "zzz", "qqqq")
+    assert (done.code, done.out) == (2, "")
+    assert "'zzz'" in done.err
+    assert "'qqqq'" in done.err
+
+
+def test_vacuous_passes_are_counted_apart(command: Command, good: str) -> None:
+    text = PAYS_ONCE.replace("    VACUOUS\n", "") + ENDS.replace("contracts:\n", "")
+    done = command("check", good, "--contracts", contracts(text))
+    assert done.code == 0
+    first, second, last = done.out.splitlines()
+    assert first.startswith("vacuous: good.jsonl once - ")
+    assert second.startswith("pass: good.jsonl ends - ")
+    assert last == "1 pass, 1 vacuous, 0 indeterminate, 0 fail (1 run)"
+    counted_as_fail = contracts(PAYS_ONCE.replace("VACUOUS", "vacuous: fail"), "d.yaml")
+    done = command("check", good, "--contracts", counted_as_fail)
+    assert done.out.splitlines()[-1] == "0 pass, 0 vacuous, 0 indeterminate, 1 fail (1 run)"
 
 
 @pytest.mark.parametrize(

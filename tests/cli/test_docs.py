@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -55,6 +56,9 @@ def test_every_example_does_what_the_page_shows(command: Command, name: str) -> 
     Path("broken.yaml").write_text("evarness: 1\nsubject: {grahp: x.json}\n", encoding="utf-8")
     Path("graph.json").write_bytes(PUBLISHED.read_bytes())
     Path("fixture.yaml").write_text(FIXTURE, encoding="utf-8")
+    night = ({"seq": 0, "type": "run_started"}, {"seq": 1, "type": "run_finished"})
+    lines = [json.dumps({"node_id": None, "payload": {}, **event}) for event in night]
+    Path("night.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     if name != "cli.md":
         command("init")
     code, done = None, 0
