@@ -126,9 +126,10 @@ class _Judge:
         places: dict[str, str] = {}
         for word in self.named:
             if word in self._by_id:
-                known = self._by_id[word]
-                is_known = not isinstance(known, InputError)
-                entries.append(known if is_known else _broken(word, _one_line(known)))
+                known: Contract | Finding | InputError = self._by_id[word]
+                if isinstance(known, InputError):
+                    known = _broken(word, _one_line(known))
+                entries.append(known)
                 continue
             path = Path(word)
             file = read_library_file(path, self.registry, declared_types=types)

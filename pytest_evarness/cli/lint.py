@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,11 @@ HELP = "find every mistake of scenarios, graphs and contract libraries"
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _KINDS = "evarness, nodes, contracts or invariants"
+
+_SKIPPED_FOLDERS = frozenset({"build", "dist", "node_modules", "__pycache__"})
+_SCENARIOS = "scenarios"
+# PATH:LINE:COLUMN or PATH:LINE, as every message of ours begins that has a place.
+_PLACE = re.compile(r"(?P<path>[^\n]+?):(?P<line>\d+)(?::(?P<column>\d+))?: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +120,21 @@ def _expanded(path: Path) -> list[tuple[Path, str]]:
     """
     # Not Path.is_dir: it raises where the system takes the name for none.
     if os.path.isdir(path):  # noqa: PTH112
-        files = sorted(
-            file for file in path.rglob("*") if file.suffix.lower() in _SUFFIXES and file.is_file()
-        )
-        found = [(file, kind) for file in files if (kind := _kind_in_folder(file)) is not None]
+        files = sorted(_walked(path))
+        found = [
+            (file, kind) for file in files if (kind := _kind_in_folder(file, path)) is not None
+        ]
         if not found:
             raise UsageError(f"{path}: no file in it has a key {_KINDS}")
         return found
     kind = _kind(path)
+    if kind is None and path.suffix.lower() != ".json":
+        # What pytest says of a file that it takes for a scenario, and what else it may be.
+        raise UsageError(
+            f"{path}: no key evarness (nor is it a graph, which has nodes, or a library, which has"
+            " contracts or invariants)",
+            fix="add 'evarness: 1'",
+        )
     if kind is None:
         raise UsageError(f"{path}: no scenario, graph or contract library (it has no key {_KINDS})")
     return [(path, kind)]
@@ -145,12 +158,41 @@ def _kind(path: Path) -> str | None:
     return "graph" if is_graph else None
 
 
-def _kind_in_folder(path: Path) -> str | None:
-    """Likewise; a file of somebody else's that does not read is passed over."""
+def _walked(folder: Path) -> Iterator[Path]:
+    """Files of ours by their names, but in no folder that somebody else's tools fill."""
+    for place, folders, names in os.walk(folder):
+        here = Path(place)
+        folders[:] = [
+            name
+            for name in folders
+            if not name.startswith(".")
+            and name not in _SKIPPED_FOLDERS
+            and not (here / name / "pyvenv.cfg").exists()
+        ]
+        for name in names:
+            file = here / name
+            if file.suffix.lower() in _SUFFIXES and file.is_file():
+                yield file
+
+
+def _kind_in_folder(path: Path, folder: Path) -> str | None:
+    """Likewise; a file of somebody else's that does not read is passed over.
+
+    In a folder ``scenarios``, pytest takes every YAML file for a scenario, so its mistakes are
+    told here as well.
+    """
+    from pytest_evarness.scenario.collect import is_excluded, is_yaml
+
     try:
-        return _kind(path)
+        kind = _kind(path)
     except InputError:
-        return None
+        kind = None
+    if kind is None and is_yaml(path):
+        named = (folder.absolute().name, *path.relative_to(folder).parent.parts)
+        if _SCENARIOS in named:
+            inner = Path(*named[named.index(_SCENARIOS) + 1 :], path.name)
+            return None if is_excluded(inner) else "scenario"
+    return kind
 
 
 # -- what is wrong -----------------------------------------------------------------------------
@@ -183,10 +225,21 @@ def _error(error: InputError, level: str = "error") -> Remark:
     return Remark(level, str(error), where.path, where.line, where.column, where.field)
 
 
+def _warning(text: str, path: str) -> Remark:
+    """A warning that was told as text: its place stands in front of it."""
+    found = _PLACE.match(text)
+    if found is None:
+        return Remark("warning", text, path)
+    column = found["column"]
+    return Remark(
+        "warning", text, found["path"], int(found["line"]), int(column) if column else None
+    )
+
+
 def _scenario(engine: Engine, path: Path) -> Iterator[Remark]:
     for case in engine.load(path.absolute()):
         for warning in case.warnings:
-            yield Remark("warning", warning, path=case.scenario_path)
+            yield _warning(warning, case.scenario_path)
         for contract, place, line in _contracts(engine, case):
             for problem in never_fires(contract, *_vocabulary(engine, case)):
                 text = f"{place}:{line}: {contract.id}: {problem}"
@@ -287,7 +340,7 @@ def _library(engine: Engine, path: Path) -> Iterator[Remark]:
     for error in found.errors:
         yield from _errors(error)
     for warning in found.warnings:
-        yield Remark("warning", warning, found.shown)
+        yield _warning(warning, found.shown)
 
 
 # -- contracts that can never fire -------------------------------------------------------------
@@ -385,16 +438,24 @@ def _listed(words: Iterable[str]) -> str:
 def _text(remarks: Sequence[Remark], files: int) -> str:
     from pytest_evarness.report.text import clean
 
-    lines = [
-        clean(remark.text if remark.level == "error" else f"warning: {remark.text}")
-        for remark in remarks
-    ]
+    lines = [clean(_with_level(remark)) for remark in remarks]
     errors = sum(remark.level == "error" for remark in remarks)
     lines.append(
         f"{_count(files, 'file')}: {_count(errors, 'error')},"
         f" {_count(len(remarks) - errors, 'warning')}"
     )
     return "\n".join(lines) + "\n"
+
+
+def _with_level(remark: Remark) -> str:
+    """The text; a warning's word stands behind its place, so that editors find the place."""
+    if remark.level == "error":
+        return remark.text
+    found = _PLACE.match(remark.text)
+    place = found.group() if found is not None else f"{remark.path}: "
+    if not remark.text.startswith(place):
+        return f"{remark.level}: {remark.text}"
+    return f"{place}{remark.level}: {remark.text.removeprefix(place)}"
 
 
 def _count(number: int, word: str) -> str:

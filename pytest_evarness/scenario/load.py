@@ -121,7 +121,11 @@ class _Loader:
         if "evarness" not in value:
             near = nearest("evarness", [key for key in value if isinstance(key, str)])
             raise self.document.error(
-                Fault((), "no key evarness", fix=f"write 'evarness' for '{near}'" if near else None)
+                Fault(
+                    (),
+                    "no key evarness",
+                    fix=f"write 'evarness' for '{near}'" if near else "add 'evarness: 1'",
+                )
             )
         self._top()
         cases: list[Case] = []

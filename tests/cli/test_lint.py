@@ -69,7 +69,7 @@ def test_a_contract_that_can_never_fire_is_a_warning(command: Command) -> None:
     done = command("lint", scenario)
     assert done.code == 0
     assert (
-        "warning: scenarios/qa.yaml:4: approval-precedes-send: can never fire in this graph:"
+        "scenarios/qa.yaml:4: warning: approval-precedes-send: can never fire in this graph:"
         " no node of it emits 'tool_called'" in done.out
     )
 
@@ -86,7 +86,7 @@ def test_the_json_form_has_places(command: Command, first: Path) -> None:
     ("content", "text"),
     [
         (None, "x.yaml: no such file"),
-        ("user_input: hello\n", "x.yaml: no scenario, graph or contract library"),
+        ("user_input: hello\n", "x.yaml: no key evarness ("),
         ("a: [1\n b: {", "x.yaml:2:3: is no YAML"),
     ],
 )
@@ -96,6 +96,36 @@ def test_what_is_none_of_ours_exits_2(command: Command, content: str | None, tex
     done = command("lint", "x.yaml")
     assert (done.code, done.out) == (2, "")
     assert text in done.err
+
+
+@pytest.mark.parametrize(
+    "name", [".hidden", "build", "dist", "node_modules", "__pycache__", "env", "deep/.tox"]
+)
+def test_folders_that_tools_fill_are_not_walked(command: Command, first: Path, name: str) -> None:
+    assert first.exists()
+    write(f"{name}/x.yaml", "evarness: 1\nsubjekt: {}\n")
+    if name == "env":
+        # The twin: the same folder counts while it is no virtual environment.
+        assert command("lint", ".").code == 1
+        write("env/pyvenv.cfg", "home = /usr\n")
+    done = command("lint", ".")
+    assert (done.code, done.out) == (0, "1 file: 0 errors, 0 warnings\n")
+
+
+def test_a_file_without_a_key_is_told_as_pytest_tells_it(command: Command, first: Path) -> None:
+    assert first.exists()
+    write("scenarios/forgot.yaml", "subject: {graph: x.json}\n")
+    write("scenarios/fixtures/mine.yaml", "user_input: hello\n")
+    write("other/theirs.yaml", "user_input: hello\n")
+    done = command("lint", ".")
+    assert done.code == 1
+    assert "scenarios/forgot.yaml:1:1: no key evarness\n  try: add 'evarness: 1'\n" in done.out
+    assert done.out.endswith("2 files: 1 error, 0 warnings\n")
+    assert command("lint", "scenarios").out == done.out
+    named = command("lint", "scenarios/forgot.yaml")
+    assert named.code == 2
+    assert "scenarios/forgot.yaml: no key evarness (" in named.err
+    assert named.err.endswith("\n  try: add 'evarness: 1'\n")
 
 
 def test_a_missing_file_does_not_hide_the_mistakes_of_the_others(
