@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.errors import InputError
 from pytest_evarness.pipeline import Engine, Publisher, Settings, case_record, planned_case
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Result", "Runner", "run"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Result:
     """One case that ran twice and was judged.
 
@@ -34,6 +35,23 @@ class Result:
     nodeid: str
     outcome: CaseResult
     engine: Engine
+
+    def __repr__(self) -> str:
+        """One line with the verdict and, where it is not valid, the reason."""
+        failing = self.failing
+        tail = f": {failing[0].id}: {failing[0].reason}" if failing else ""
+        return f"<Result {self.nodeid} {self.verdict}{tail}>"
+
+    @property
+    def failing(self) -> tuple[Finding, ...]:
+        """Findings that did not pass, the primary failure first."""
+        judgement = self.outcome.judgement
+        return tuple(
+            sorted(
+                (one for one in judgement.findings if one.outcome is not Outcome.PASS),
+                key=lambda one: one.id != judgement.primary,
+            )
+        )
 
     @property
     def verdict(self) -> str:

@@ -8,6 +8,7 @@ Both doors, pytest and the command line, go through here.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_evarness.checks.evidence import Evidence, RunFacts, named_types, possible_types
 from pytest_evarness.checks.judge import Judge, Judgement
 from pytest_evarness.core.registry import Registry, load_registry
+from pytest_evarness.errors import InputError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -105,6 +107,11 @@ class Engine(AbstractContextManager["Engine"]):
         self.settings = settings
         self._mirror: Mirror | None = None
         self._mirror_facts: list[str] = []
+        # A step of the user's own is found in the project's root directory by every door: pytest,
+        # the command line, and the mirror, which gets this path as it is.
+        root = str(settings.root.absolute())
+        if root not in sys.path:
+            sys.path.append(root)
 
     @cached_property
     def registry(self) -> Registry:
@@ -190,8 +197,19 @@ class Engine(AbstractContextManager["Engine"]):
             # Its start-up overlaps with run A; run B itself begins only after run A has ended,
             # so that anything run A leaves behind is there to be noticed.
             self._ready_mirror().start()
-        with _log(logs, case, "a", seal) as log:
-            run_a = execute(compiled, self.registry, secrets=secrets, observers=observers, log=log)
+        try:
+            with _log(logs, case, "a", seal) as log:
+                run_a = execute(
+                    compiled, self.registry, secrets=secrets, observers=observers, log=log
+                )
+        except SystemExit as error:
+            # The kernel catches no exit. Here it must not end the process either: its code would
+            # be read as the verdict.
+            raise InputError(
+                f"case {case.id}: a node tried to end the process (SystemExit({error.code!r})),"
+                " so the case was not judged",
+                fix="raise an ordinary exception in the step",
+            ) from None
         run_b, error_b = self._run_b(case, secrets)
         if run_b is not None and logs is not None:
             with _log(logs, case, "b", seal) as log:
@@ -508,6 +526,7 @@ def prove(
     publisher: Publisher,
     *,
     on_case: Callable[[str, CaseResult], None] | None = None,
+    on_trouble: Callable[[str, InputError], None] | None = None,
     deselected: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Written:
     """Seal, run and judge every case, and write the bundle: a session without pytest.
@@ -517,6 +536,7 @@ def prove(
         cases: Node id and compiled case, in the order in which they are to run.
         publisher: Where seal and bundle go.
         on_case: Told of each case when it has been judged.
+        on_trouble: Told of each case that could not be judged; without it the first one is raised.
         deselected: For a node id, the items that are planned and not selected, with the reason.
 
     Raises:
@@ -534,7 +554,14 @@ def prove(
     for nodeid, case in cases:
         if len(left_out.get(nodeid, {})) == len(case.items):
             continue
-        result = engine.run(case, logs=publisher.store, seal=seal["digest"])
+        try:
+            result = engine.run(case, logs=publisher.store, seal=seal["digest"])
+        except InputError as error:
+            # The case is planned and not judged, which the bundle says; the others still run.
+            if on_trouble is None:
+                raise
+            on_trouble(nodeid, error)
+            continue
         records.append(case_record(result, nodeid))
         if on_case is not None:
             on_case(nodeid, result)

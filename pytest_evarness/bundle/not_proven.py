@@ -52,6 +52,7 @@ def not_proven(
     sentences.extend(_of_the_contracts(predicate))
     if registry is not None:
         sentences.extend(not_exercised(predicate, registry))
+        sentences.extend(_of_the_code(predicate, registry))
     sentences.extend(_of_the_session(predicate))
     if not signed:
         sentences.append(UNSIGNED)
@@ -223,6 +224,25 @@ def _not_exercised_of(
         missed = sorted(declared[kind] - exercised.get(kind, set()))
         if missed:
             yield f"{kind} of graph '{graph.id}' that no case exercised: {_names(missed)}"
+
+
+def _of_the_code(predicate: Mapping[str, Any], registry: Registry) -> Iterator[str]:
+    """Nodes that run the user's own code: a file's digest says nothing of what it imports."""
+    used = {case["inputs"]["graph"] for case in predicate["cases"]}
+    nodes = []
+    for row in predicate["texts"]:
+        if row["digest"] not in used:
+            continue
+        graph = json.loads(row["text"])
+        for node in graph.get("nodes", ()):
+            kind = registry.node_types.find(node.get("type", ""))
+            if kind is not None and "custom" in kind.traits:
+                nodes.append(f"{node['id']} of graph '{graph['id']}'")
+    if nodes:
+        yield (
+            "code of the user's own is identified by the file of each module alone, not by what"
+            f" it imports: {_names(sorted(nodes))}"
+        )
 
 
 def _of_the_session(predicate: Mapping[str, Any]) -> Iterator[str]:

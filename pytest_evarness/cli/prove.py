@@ -67,6 +67,7 @@ def main(args: argparse.Namespace) -> int:
         load_cases,
         parse_decisions,
         tell_broken_plugins,
+        write_error,
     )
     from pytest_evarness.pipeline import prove
 
@@ -81,7 +82,11 @@ def main(args: argparse.Namespace) -> int:
         try:
             publisher = _publisher(args, settings, engine)
             written = prove(
-                engine, cases, publisher, on_case=lambda nodeid, one: done.append((nodeid, one))
+                engine,
+                cases,
+                publisher,
+                on_case=lambda nodeid, one: done.append((nodeid, one)),
+                on_trouble=lambda nodeid, error: write_error(f"{nodeid}: {error}"),
             )
         except OSError as error:
             name = error.filename or args.output or settings.root

@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> int:
         0 completed, 1 failed or blocked, 2 wrong use or input (nothing has run then), 3 paused or
         undecided.
     """
-    from pytest_evarness.cli.session import parse_decisions, tell_broken_plugins
+    from pytest_evarness.cli.session import parse_decisions, tell_broken_plugins, write_error
     from pytest_evarness.core.execution import execute
     from pytest_evarness.core.secret import read_secrets
 
@@ -68,12 +68,18 @@ def main(args: argparse.Namespace) -> int:
     tell_broken_plugins(engine)
     show = _json_line if args.json else _line_writer()
     with engine:
-        run = execute(
-            case.compiled,
-            engine.registry,
-            secrets=read_secrets(case.compiled.secrets, os.environ),
-            observers=[show],
-        )
+        try:
+            run = execute(
+                case.compiled,
+                engine.registry,
+                secrets=read_secrets(case.compiled.secrets, os.environ),
+                observers=[show],
+            )
+        except SystemExit as error:
+            # Its code would be read as how the run ended.
+            sys.stdout.flush()
+            write_error(f"a node tried to end the process (SystemExit({error.code!r}))")
+            return EXIT["failed"]
     sys.stdout.flush()
     _tell_end(run)
     return EXIT[run.status]

@@ -189,6 +189,7 @@ class NodeType:
         emits: Event types that the node may emit.
         prepare: Loads what ``run`` needs of the user's own code and does nothing else; the mirror
             calls it before it branches off the process of a run. It may raise: the run will tell.
+        module_of: Names the module of the user's own code that a configuration calls.
     """
 
     name: str
@@ -202,6 +203,7 @@ class NodeType:
     is_loop: bool = False
     traits: frozenset[str] = frozenset()
     prepare: Callable[[Any], object] | None = None
+    module_of: Callable[[Any], str] | None = None
 
 
 # -- lint, inspection ---------------------------------------------------------------------------

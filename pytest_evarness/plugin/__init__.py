@@ -52,7 +52,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
         return None
     from pytest_evarness import __version__
 
-    return f"evarness: {__version__}, {options.key_words(config)}"
+    return f"evarness: {__version__}"
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

@@ -112,6 +112,23 @@ class LibraryFile(_OurFile):
             yield self.broken(text)
 
 
+def library_load_items(session: pytest.Session, state: SessionState) -> None:
+    """Items for libraries that scenarios of this session could name and that are broken.
+
+    Such a file may not be among the arguments; what it says about its contracts counts all the
+    same, since a contract that cannot be read judges nothing.
+    """
+    known = {item.path for item in state.load_items}
+    for path in state.library_files():
+        if path in known:
+            continue
+        text = state.library_error(path)
+        if text is not None:
+            file = LibraryFile.from_parent(session, path=path, state=state)
+            state.note_broken(file.nodeid, text)
+            file.load_item(text)
+
+
 class CaseCollector(pytest.Collector):
     """One case of a scenario."""
 

@@ -79,7 +79,8 @@ def add_options(parser: pytest.Parser) -> None:
     """Offer each option and its ini twin."""
     group = parser.getgroup("evarness", "agent harness scenarios (pytest-evarness)")
     for option in _OPTIONS:
-        flags: dict[str, Any] = {"dest": _dest(option.name), "help": option.help}
+        text = f"{option.help} (not in this version)" if option.later else option.help
+        flags: dict[str, Any] = {"dest": _dest(option.name), "help": text}
         if option.kind == "bool":
             flags |= {"action": "store_const", "const": True, "default": None}
         elif option.kind == "linelist":

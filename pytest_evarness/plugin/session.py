@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evarness.plugin.nodes import InvariantItem
+from pytest_evarness.plugin.nodes import InvariantItem, library_load_items
 from pytest_evarness.plugin.showing import LETTERS
 from pytest_evarness.plugin.state import is_worker
 from pytest_evarness.plugin.text import clean
@@ -36,13 +36,17 @@ class SessionHooks:
                 self.state.why_deselected[item.nodeid] = words
 
     @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(
+        self, session: pytest.Session, items: list[pytest.Item]
+    ) -> None:
         """Put broken files back: no selection may make a session beside them green."""
         for file in self.state.passed_over():
             cases = file.open()
             if isinstance(cases, str):
                 self.state.note_broken(file.nodeid, cases)
                 file.load_item(cases)
+        if not session.config.getoption("collectonly", False):
+            library_load_items(session, self.state)
         missing = [item for item in self.state.load_items if item not in items]
         if missing:
             items[:0] = missing

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SessionState", "Shown", "is_worker"]
 
+MAX_WARNINGS = 20
+
 KEY: pytest.StashKey[SessionState] = pytest.StashKey()
 
 
@@ -128,6 +130,15 @@ class SessionState:
         """
         return self.engine.load(path)
 
+    def library_files(self) -> list[Path]:
+        """Files of the project's libraries that have mistakes; empty where nothing was loaded."""
+        if not self.collected or not self.engine.library.errors:
+            return []
+        files: list[Path] = []
+        for folder in options.folders(self.config, "evarness_contracts"):
+            files.extend(path for path in folder.rglob("*.y*ml") if path.is_file())
+        return sorted(files)
+
     def library_error(self, path: Path) -> str | None:
         """The mistakes of a library file, or None."""
         from pytest_evarness.contract.library import check_library_file
@@ -156,6 +167,16 @@ class SessionState:
         self.opened.add(nodeid)
         options.count_found(self.config)
         return True
+
+    def warnings(self) -> list[str]:
+        """What lint remarks about the graphs of the cases that were collected, once each."""
+        found: dict[str, None] = {}
+        for collected in self.collected.values():
+            found.update(dict.fromkeys(collected.case.warnings))
+        shown = list(found)[:MAX_WARNINGS]
+        if len(found) > len(shown):
+            shown.append(f"{len(found) - len(shown)} more; 'pytest-evarness lint' lists them all")
+        return shown
 
     def passed_over(self) -> list[ScenarioFile]:
         """Files that were asked for, and that ``--lf`` skipped without looking into them."""

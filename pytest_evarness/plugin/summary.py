@@ -47,6 +47,8 @@ def write_summary(state: SessionState, terminal: pytest.TerminalReporter) -> Non
         terminal.write_line(line, yellow=True)
     for note in state.notes:
         terminal.write_line(clean(note), red=True)
+    for warning in state.warnings():
+        terminal.write_line(one_line(f"warning: {warning}"), yellow=True)
     for name, problem in state.broken_plugins:
         text = f"evarness: plug-in {name} could not be loaded: {problem}"
         terminal.write_line(one_line(text), red=True)
@@ -69,8 +71,12 @@ def _broken(state: SessionState) -> list[tuple[str, dict[str, bool]]]:
 def _verdicts(state: SessionState) -> list[tuple[str, dict[str, bool]]]:
     lines: list[tuple[str, dict[str, bool]]] = []
     by_verdict: dict[str, list[CaseRecord]] = {"invalid": [], "indeterminate": [], "valid": []}
-    for nodeid in sorted(state.records):
-        record = state.records[nodeid]
+    # As in the files: the plan has that order, the records came as cases finished.
+    planned_ids = [row["nodeid"] for row in state.plan["plan"]] if state.plan is not None else []
+    for nodeid in planned_ids or sorted(state.records):
+        record = state.records.get(nodeid)
+        if record is None:
+            continue
         by_verdict[record.verdict].append(record)
     lines.extend(_broken(state))
     for record in by_verdict["invalid"]:
@@ -93,7 +99,7 @@ def _verdicts(state: SessionState) -> list[tuple[str, dict[str, bool]]]:
         tail = f"; failing: {', '.join(failing)}" if failing else ""
         if quality or tail or state.config.getoption("verbose", 0) > 0:
             # Without a threshold every invariant decides, gate or not.
-            red = bool(failing) and record.composite is None
+            red = (bool(failing) and record.composite is None) or _is_below(record)
             lines.append((f"VALID {record.nodeid}{quality}{tail}", {"red": red}))
     total = len(state.records)
     planned = len(state.plan["plan"]) if state.plan is not None else total
@@ -129,13 +135,25 @@ def _primary(record: CaseRecord) -> list[str]:
     return lines
 
 
+def _is_below(record: CaseRecord) -> bool:
+    return any(one.kind == "score" and one.outcome is not Outcome.PASS for one in record.findings)
+
+
 def _quality(record: CaseRecord) -> str:
     composite: Any = record.composite
     if composite is None or composite["low"] is None:
         return ""
     low, high = composite["low"], composite["high"]
     shown = low if low == high else f"[{low}, {high}]"
-    return f" quality {shown} (threshold {composite['threshold']})"
+    score = next((one for one in record.findings if one.kind == "score"), None)
+    relation = "threshold"
+    if score is not None:
+        relation = {
+            Outcome.PASS: "reaches",
+            Outcome.FAIL: "below",
+            Outcome.INDETERMINATE: "undecided against",
+        }[score.outcome] + " the threshold"
+    return f", quality {shown} ({relation} {composite['threshold']})"
 
 
 def _deselected_failing(state: SessionState) -> list[str]:

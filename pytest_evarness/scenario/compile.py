@@ -719,6 +719,7 @@ class Compiler:
         if self.sha256 is not None:
             found[self.name] = self.sha256
         found[harness.name] = harness.sha256
+        found.update(harness.code)
         if current.fixture is not None:
             found[current.fixture.name] = current.fixture.sha256
         for name, label, digest in harness.overlays.in_force:

@@ -9,6 +9,7 @@ from pytest_evarness.core import c1
 from pytest_evarness.core.graph import lint, parse_graph
 from pytest_evarness.core.interfaces import Locations
 from pytest_evarness.errors import Fault, InputError, Where
+from pytest_evarness.scenario.code import find_code
 from pytest_evarness.scenario.environment import check_provider
 from pytest_evarness.scenario.reference import References, Referred, read_file
 from pytest_evarness.source.document import Document, as_error
@@ -59,6 +60,7 @@ class Harness:
         name: For the list of subjects.
         sha256: Of the file, hex; of the c1 text for a graph in the scenario.
         lint: Everything lint says, errors and warnings.
+        code: ``(name, sha256 hex)`` of the modules that its nodes call.
         errors: Mistakes that stand in its own file.
         faults: Mistakes of a graph that stands in the scenario, from the graph's root.
     """
@@ -73,6 +75,7 @@ class Harness:
     name: str = ""
     sha256: str = ""
     lint: list[LintFinding] = field(default_factory=list)
+    code: tuple[tuple[str, str], ...] = ()
     errors: list[InputError] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
@@ -154,7 +157,9 @@ class Harnesses:
         faults = [*faults, *(fault.under("params", "provider") for fault in wrong)]
         harness.graph = graph
         harness.graph_text = c1.text(graph.as_record())
-        harness.lint = lint(graph, self.registry, harness.overlays.values)
+        code = find_code(graph, self.registry, self.references.root)
+        harness.code = code.subjects
+        harness.lint = [*lint(graph, self.registry, harness.overlays.values), *code.findings]
         return faults
 
     # -- patterns ---------------------------------------------------------------------------

@@ -75,6 +75,6 @@ def test_it_can_be_turned_off(pytester: pytest.Pytester) -> None:
 
 def test_the_header_names_version_and_key_and_then_what_was_found(session: Session) -> None:
     ran = session(files={"scenarios/g.yaml": gated(), "scenarios/e.yaml": echo()})
-    assert "\nevarness: 0.1.0, local key\n" in ran.text
+    assert "\nevarness: 0.1.0\n" in ran.text
     assert "\nevarness: 0.1.0, 2 scenarios, 4 cases, 4 contracts, local key\n" in ran.text
-    assert "\nevarness: 0.1.0, unsigned\n" in session("--evarness-unsigned").text
+    assert "\nevarness: 0.1.0\n" in session("--evarness-unsigned").text

@@ -200,7 +200,7 @@ def test_the_summary_leads_with_validity(session: Session) -> None:
             "    witness: events 6",
             "  related: also",
             "UNDECIDED scenarios/b-open.yaml::open",
-            "VALID scenarios/a-valid.yaml::default quality 1 (threshold 0.5)",
+            "VALID scenarios/a-valid.yaml::default, quality 1 (reaches the threshold 0.5)",
             "1 valid, 1 invalid, 1 indeterminate of 3 planned cases",
         )
     ]

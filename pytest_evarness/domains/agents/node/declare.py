@@ -32,6 +32,7 @@ def declare(
     emits: tuple[str, ...] = (),
     traits: frozenset[str] = frozenset(),
     prepare: Callable[[Any], object] | None = None,
+    module_of: Callable[[Any], str] | None = None,
 ) -> NodeType:
     """A node type with at most one output port, ``out``, which carries what ``work`` returns.
 
@@ -58,4 +59,5 @@ def declare(
         emits=emits if CUSTOM_TRAIT in traits else (*emits, "approval_revoked"),
         traits=traits,
         prepare=prepare,
+        module_of=module_of,
     )

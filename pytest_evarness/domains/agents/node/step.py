@@ -116,4 +116,5 @@ PYTHON = declare(
     output=ANY,
     traits=frozenset({CUSTOM_TRAIT}),
     prepare=_load,
+    module_of=lambda config: config.callable.partition(":")[0],
 )
