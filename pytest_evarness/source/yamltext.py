@@ -71,7 +71,9 @@ def read_yaml(
         result = builder.document()
         is_readable = True
     except yaml.MarkedYAMLError as error:
-        builder.errors.append(_syntax_error(error, shown))
+        from pytest_evarness.source.yamlmistake import syntax_error
+
+        builder.errors.append(syntax_error(error, text, shown))
         result = (None, builder.places, None)
     except (yaml.YAMLError, RecursionError) as error:
         builder.errors.append(
@@ -85,16 +87,6 @@ def read_yaml(
     else:
         raise_all(builder.errors)
     return result
-
-
-def _syntax_error(error: yaml.MarkedYAMLError, shown: str | None) -> InputError:
-    mark = error.problem_mark or error.context_mark
-    problem = " ".join(str(error.problem or error.context or "no YAML").split())
-    context = f" {' '.join(str(error.context).split())}" if error.problem and error.context else ""
-    if error.context_mark is not None and context:
-        context += f" from line {error.context_mark.line + 1}"
-    where = Where(shown) if mark is None else Where(shown, mark.line + 1, mark.column + 1)
-    return InputError(f"is no YAML: {problem}{context}", where=where)
 
 
 class _StopError(Exception):

@@ -87,7 +87,7 @@ def test_the_json_form_has_places(command: Command, first: Path) -> None:
     [
         (None, "x.yaml: no such file"),
         ("user_input: hello\n", "x.yaml: no key evarness ("),
-        ("a: [1\n b: {", "x.yaml:2:3: is no YAML"),
+        ("a: [1\n b: {", "x.yaml:2:3: the '[' of line 1 is not closed"),
     ],
 )
 def test_what_is_none_of_ours_exits_2(command: Command, content: str | None, text: str) -> None:

@@ -288,7 +288,7 @@ def test_an_empty_file_is_null() -> None:
 
 
 def test_what_is_no_yaml_is_refused_at_its_line() -> None:
-    assert refused("a: [1\nb: 2\n").startswith("s.yaml:2:2: is no YAML: ")
+    assert refused("a: [1\nb: 2\n").startswith("s.yaml:2:2: the '[' of line 1 is not")
 
 
 def test_independent_mistakes_are_told_at_once_in_the_order_of_their_lines() -> None:
