@@ -215,6 +215,7 @@ class Engine(AbstractContextManager["Engine"]):
             with _log(logs, case, "b", seal) as log:
                 assert log is not None, "there is a place for it"
                 log.write_all(run_b.events)
+        _check_record(case, run_a)
         evidence = self._evidence(case, run_a, run_b, error_b)
         judgement = self.judge.judge(case.items, evidence, threshold=case.threshold)
         return CaseResult(case, run_a, run_b, error_b, evidence, judgement)
@@ -240,7 +241,7 @@ class Engine(AbstractContextManager["Engine"]):
     def _evidence(self, case: Case, run_a: Run, run_b: Run | None, error_b: str | None) -> Evidence:
         differs = run_b is not None and run_b.trace_digest != run_a.trace_digest
         return Evidence(
-            events=[event.as_record() for event in run_a.events],
+            events=_judged_events(case, run_a, self.registry),
             a=_facts("a", run_a),
             b=None if run_b is None else _facts("b", run_b),
             events_b=[event.as_record() for event in run_b.events] if run_b and differs else None,
@@ -287,6 +288,37 @@ def _facts(label: str, run: Run) -> RunFacts:
         world_digest=run.world_digest,
         error=run.error,
     )
+
+
+def _judged_events(case: Case, run: Run, registry: Registry) -> list[dict[str, Any]]:
+    """Run A's events as they are judged.
+
+    After a step of the user's own they are read from the hashed texts: the step shared a process
+    with the payloads, and a verifier will have the texts alone.
+    """
+    import json
+
+    from pytest_evarness.core.execution import CUSTOM_TRAIT
+
+    kinds = {node.type for node in case.compiled.graph.nodes.values()}
+    found = [registry.node_types.find(kind) for kind in kinds]
+    if any(kind is not None and CUSTOM_TRAIT in kind.traits for kind in found):
+        return [json.loads(event.text) for event in run.events]
+    return [event.as_record() for event in run.events]
+
+
+def _check_record(case: Case, run: Run) -> None:
+    """A node shares this process with the record of its run, so the record is checked.
+
+    Raises:
+        InputError: The events are not those that were hashed when they were emitted.
+    """
+    from pytest_evarness.core import c1
+
+    texts = [event.text for event in run.events]
+    in_order = all(event.seq == index for index, event in enumerate(run.events))
+    if not in_order or c1.digests(texts) != (run.trace_digest, run.chain_digest):
+        raise InputError(f"case {case.id}: a node changed the record of its own run")
 
 
 def _log(

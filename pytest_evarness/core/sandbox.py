@@ -1,4 +1,4 @@
-"""What a user's own node must not call while it runs: the real clock, chance, the network.
+"""What a user's own node must not call while it runs: the clock, chance, network, its process.
 
 The guard watches calls of built-in functions made by Python code of the guarded thread. It patches
 nothing, so there is nothing to leave behind. What it cannot see (``map(time.time, ...)``, the
@@ -42,15 +42,24 @@ _CHANCE = frozenset({"urandom", "getrandom", "generate_time_safe"})
 _NETWORK = frozenset(
     {"connect", "connect_ex", "sendto", "getaddrinfo", "gethostbyname", "gethostbyname_ex"}
 )
-_SUSPECTS = _CLOCKS | _DATES | _DRAWS | _CHANCE | _NETWORK
+# What would end, double or disarm the process that judges: an exit code must not be a verdict.
+_CONTROL_BY_MODULE = {
+    "posix": frozenset({"_exit", "abort", "fork", "forkpty", "execv", "execve"}),
+    "nt": frozenset({"_exit", "abort", "execv", "execve"}),
+    "_signal": frozenset({"signal", "alarm", "setitimer", "pthread_sigmask", "raise_signal"}),
+    "sys": frozenset({"setrecursionlimit", "setprofile", "settrace"}),
+}
+_CONTROL = frozenset().union(*_CONTROL_BY_MODULE.values())
+_SUSPECTS = _CLOCKS | _DATES | _DRAWS | _CHANCE | _NETWORK | _CONTROL
 
 # Modules that draw or read for their caller: who called them is asked instead.
-_ON_BEHALF = frozenset({"random", "secrets", "uuid", "datetime", "_pydatetime"})
+_ON_BEHALF = frozenset({"random", "secrets", "uuid", "datetime", "_pydatetime", "os", "signal"})
 
 _INSTEAD = {
     "the real clock": "use context.clock",
     "real randomness": "use context.random",
     "the real network": "declare what the node talks to in the scenario",
+    "control of its process": "raise an exception to end the run",
 }
 
 
@@ -120,6 +129,9 @@ def _what(frame: FrameType, function: Any, name: str) -> tuple[str, str] | None:
             return "real randomness", "uuid.uuid1" if module == "_uuid" else f"os.{name}"
         if name in _NETWORK and module == "_socket":
             return "the real network", f"socket.{name}"
+        if name in _CONTROL_BY_MODULE.get(module, ()):
+            shown = {"posix": "os", "nt": "os", "_signal": "signal"}.get(module, module)
+            return "control of its process", f"{shown}.{name}"
         return None
     if isinstance(owner, type):
         if name in _DATES and issubclass(owner, dt.date):

@@ -114,3 +114,101 @@ def test_a_result_shows_its_verdict_and_reason_in_one_line(session: Session) -> 
         "test_it.py": test.replace("b.yaml::default", "b.yaml::x"),
     }
     assert session("test_it.py", files=files).code == 0
+
+
+TRICKS = """
+import os
+import signal
+import sys
+
+
+def engine_of(frame):
+    while frame is not None:
+        found = frame.f_locals.get("self")
+        if type(found).__name__ == "_Engine":
+            return found
+        frame = frame.f_back
+
+
+def leave(inputs, config, context):
+    os._exit(0)
+
+
+def double(inputs, config, context):
+    os.fork()
+    return "x"
+
+
+def deafen(inputs, config, context):
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    return "x"
+
+
+def shallow(inputs, config, context):
+    sys.setrecursionlimit(60)
+    return "x"
+
+
+def unwatch(inputs, config, context):
+    sys.setprofile(None)
+    return "x"
+
+
+def speak(inputs, config, context):
+    payload = {"prompt": "?", "artifact_digest": "sha256:0", "approver": "me"}
+    engine_of(sys._getframe()).emit("approval_granted", payload, "n3")
+    return "x"
+
+
+def forget(inputs, config, context):
+    engine_of(sys._getframe()).events.clear()
+    return "x"
+
+
+def rewrite(inputs, config, context):
+    engine_of(sys._getframe()).events[0].payload["input"] = "something else"
+    return "x"
+
+
+def honest(inputs, config, context):
+    engine_of(sys._getframe())
+    return "x"
+"""
+
+
+@pytest.mark.parametrize(
+    ("trick", "said"),
+    [
+        ("leave", "os._exit"),
+        ("double", "os.fork"),
+        ("deafen", "signal.signal"),
+        ("shallow", "sys.setrecursionlimit"),
+        ("unwatch", "sys.setprofile"),
+        ("speak", "emits only custom types (got 'approval_granted')"),
+        ("forget", "a node changed the record of its own run"),
+    ],
+)
+def test_a_step_cannot_end_double_or_disarm_what_judges_it_nor_speak_for_a_gate(
+    session: Session, trick: str, said: str
+) -> None:
+    name = f"evarness_tricks_{trick}"
+    ran = session(files={f"{name}.py": TRICKS, "scenarios/s.yaml": stepped(f"{name}:{trick}")})
+    assert ran.code == 1, ran.text
+    assert said in ran.text
+    assert ran.predicate["verdict"]["holds"] is not True
+
+
+def test_a_step_that_changes_an_event_in_memory_changes_nothing_that_is_judged(
+    session: Session,
+) -> None:
+    never = {"never": {"type": "run_started", "where": {"input": "something else"}}}
+    invariants = {
+        "it": {"description": "d", "gate": True, "check": {"type": "trace", "assert": never}}
+    }
+    for trick in ("rewrite", "honest"):
+        name = f"evarness_tricks_{trick}"
+        scenario = stepped(f"{name}:{trick}", invariants=invariants)
+        ran = session(files={f"{name}.py": TRICKS, "scenarios/s.yaml": scenario})
+        assert ran.findings("scenarios/s.yaml::default")["it"] == "pass", ran.text
+        key = next(ran.root.rglob("signing.pem.pub"))
+        assert main(["verify", str(ran.root / ".evarness/proof.json"), "--key", str(key)]) == 0
