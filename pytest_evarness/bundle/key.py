@@ -223,9 +223,14 @@ def load_trust_dir(folder: Path) -> list[PublicKey]:
 
 def _read_key_text(path: Path) -> str:
     try:
+        # Opening a pipe would wait for somebody to write into it.
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path}: not a key (no regular file)")
         with path.open("rb") as stream:
             data = stream.read(MAX_KEY_BYTES + 1)
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        if not isinstance(error, OSError):
+            raise UsageError(f"{path!r}: not a path") from error
         raise UsageError(f"{path}: cannot be read ({error.strerror or error})") from error
     if len(data) > MAX_KEY_BYTES:
         raise UsageError(f"{path}: too long for a key (over {MAX_KEY_BYTES} bytes)")

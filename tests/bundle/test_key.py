@@ -298,3 +298,12 @@ def test_a_small_order_key_would_verify_a_signature_over_anything() -> None:
 def test_a_signature_of_another_length_is_refused(key: SigningKey, length: int) -> None:
     with pytest.raises(UnverifiedError, match="a signature has 64 bytes"):
         key.public.verify(bytes(length), b"data")
+
+
+def test_a_pipe_is_no_key_and_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "x.pub"
+    os.mkfifo(pipe)
+    with pytest.raises(UsageError, match=r"not a key \(no regular file\)"):
+        load_public_key(str(pipe))
+    with pytest.raises(UsageError, match=r"not a key \(no regular file\)"):
+        load_trust_dir(tmp_path)
