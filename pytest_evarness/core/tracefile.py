@@ -33,6 +33,7 @@ MAX_LINE_BYTES = 8 * 1024 * 1024
 
 _MAX_FAULTS = 20
 _SOURCE_KEYS = ("id", "types", "gaps")
+_EVENT_KEYS = ("seq", "type", "node_id", "payload")
 # Digits that an integer beyond 2^53 or an endless float needs, and half a surrogate pair: without
 # any of them a line holds only what every JSON reader reads alike.
 _DOUBTFUL = re.compile(rb"[0-9]{16}|[eE]\+?[0-9]{3}|\\u[dD]")
@@ -247,7 +248,28 @@ def _event(value: dict[str, Any], number: int, shown_path: str) -> dict[str, Any
     node_id = value.get("node_id")
     if node_id is not None and not isinstance(node_id, str):
         _refuse(shown_path, number, f"must be a text or null (got {shown(node_id)})", "node_id")
+    if "payload" not in value or "node_id" not in value:
+        _check_slips(value, number, shown_path)
     return {"seq": seq, "type": name, "node_id": node_id, "payload": value.get("payload")}
+
+
+def _check_slips(value: dict[str, Any], number: int, shown_path: str) -> None:
+    """Other keys are a recorder's own; one that is nearly a field is that field, misspelt.
+
+    Left behind, it would take the evidence with it.
+    """
+    import difflib
+
+    others = sorted(key for key in value if key not in _EVENT_KEYS)
+    for name in ("node_id", "payload"):
+        # Close: many recorders have a "model_id" or a "node" of their own.
+        near = difflib.get_close_matches(name, others, n=1, cutoff=0.85)
+        if name not in value and near:
+            raise InputError(
+                f"unknown key beside a missing '{name}' (got {shown(near[0], 40)})",
+                where=Where(shown_path, number, None, near[0]),
+                fix=f"write '{name}'",
+            )
 
 
 def _header(value: dict[str, Any], number: int, shown_path: str) -> _Reading:
@@ -260,10 +282,12 @@ def _header(value: dict[str, Any], number: int, shown_path: str) -> _Reading:
     if run_id is not None and not isinstance(run_id, str):
         _refuse(shown_path, number, f"must be a text (got {shown(run_id)})", "run_id")
     closed = value.get("closed")
-    if closed is not None and not isinstance(closed, bool):
+    if "closed" in value and not isinstance(closed, bool):
         _refuse(shown_path, number, f"must be true or false (got {shown(closed)})", "closed")
+    if not isinstance(value.get("case", ""), str):
+        _refuse(shown_path, number, f"must be a text (got {shown(value['case'])})", "case")
     reading = _Reading(header=value, run_id=run_id, declared=closed)
-    if value.get("sources") is not None:
+    if "sources" in value:
         _sources(value["sources"], reading, number, shown_path)
     # A run log is our own: its vocabulary is recorded whole.
     reading.is_covered = reading.coverage is not None or "case" in value
@@ -274,7 +298,7 @@ def _sources(sources: Any, reading: _Reading, number: int, shown_path: str) -> N
     if not isinstance(sources, list) or not sources:
         _refuse(shown_path, number, f"must be a list of sources (got {shown(sources)})", "sources")
     types: set[str] = set()
-    has_all_types = True
+    silent: str | None = None
     for index, source in enumerate(sources):
         place = f"sources[{index}]"
         if not isinstance(source, dict):
@@ -284,15 +308,20 @@ def _sources(sources: Any, reading: _Reading, number: int, shown_path: str) -> N
             got = shown(source.get("id"))
             _refuse(shown_path, number, f"must be a text (got {got})", f"{place}.id")
         recorded = source.get("types")
-        if recorded is None:
-            has_all_types = False
+        if "types" not in source:
+            silent = silent or place
         elif isinstance(recorded, list) and all(isinstance(name, str) for name in recorded):
             types.update(recorded)
         else:
             got = shown(recorded, 40)
             _refuse(shown_path, number, f"must be a list of types (got {got})", f"{place}.types")
         reading.gaps.extend(_gaps(source.get("gaps", []), f"{place}.gaps", number, shown_path))
-    if has_all_types:
+    telling = sum("types" in source for source in sources)
+    if silent is not None and telling:
+        # One silent source would make what the others record unknown, and all of it assumed.
+        rule = "give them for every source, or for none"
+        _refuse(shown_path, number, f"does not say what it records ({rule})", f"{silent}.types")
+    if telling:
         reading.coverage = frozenset(types)
 
 

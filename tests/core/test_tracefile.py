@@ -92,10 +92,49 @@ def test_coverage_is_what_the_sources_say_else_assumed_and_said(tmp_path: Path) 
     told = read_one(tmp_path, head(sources=sources), ev(0))
     assert told.coverage == frozenset("abc")
     assert not told.coverage_assumed
-    partly = read_one(tmp_path, head(sources=[*sources, {"id": "z"}]), ev(0))
-    assert (partly.coverage, partly.coverage_assumed) == (None, True)
-    silent = read_one(tmp_path, ev(0))
-    assert (silent.coverage, silent.coverage_assumed) == (None, True)
+    for header in (head(sources=[{"id": "x"}, {"id": "y"}]), head()):
+        silent = read_one(tmp_path, header, ev(0))
+        assert (silent.coverage, silent.coverage_assumed) == (None, True)
+    assert read_one(tmp_path, ev(0)).coverage_assumed
+
+
+@pytest.mark.parametrize("silent", [{"id": "z"}, {"id": "z", "gaps": [[3, 4]]}])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_one_silent_source_does_not_switch_off_what_the_others_say(
+    tmp_path: Path, silent: dict[str, object], is_first: bool
+) -> None:
+    # With the silent source alone, the header is read: the next test shows it.
+    told = {"id": "x", "types": ["a"]}
+    sources = [silent, told] if is_first else [told, silent]
+    with pytest.raises(InputError) as caught:
+        read_one(tmp_path, head(sources=sources), ev(0))
+    place = f"sources[{0 if is_first else 1}].types"
+    assert f":1: {place}: does not say what it records (give them for" in str(caught.value)
+
+
+@pytest.mark.parametrize("silent", [{"id": "z"}, {"id": "z", "gaps": [[3, 4]]}])
+def test_sources_that_are_all_silent_are_read(tmp_path: Path, silent: dict[str, object]) -> None:
+    assert read_one(tmp_path, head(sources=[silent]), ev(0)).coverage_assumed
+
+
+@pytest.mark.parametrize("key", ["paylod", "nodeid", "node-id", "payloads", "Payload"])
+def test_a_misspelt_field_of_an_event_is_not_left_behind(tmp_path: Path, key: str) -> None:
+    name = "payload" if "ay" in key else "node_id"
+    event = {**json.loads(ev(0)), key: "x"}
+    assert len(read_one(tmp_path, json.dumps(event)).events) == 1  # beside the field: a recorder's
+    del event[name]
+    with pytest.raises(InputError) as caught:
+        read_one(tmp_path, json.dumps(event))
+    assert f":1: {key}: unknown key beside a missing '{name}' (got \"{key}\")" in str(caught.value)
+    assert str(caught.value).endswith(f"try: write '{name}'")
+
+
+@pytest.mark.parametrize("key", ["node", "model_id", "load", "ts"])
+def test_another_key_of_a_recorder_is_left_behind_where_a_field_is_missing(
+    tmp_path: Path, key: str
+) -> None:
+    line = json.dumps({"seq": 0, "type": "a", key: "x"})
+    assert read_one(tmp_path, line).events[0]["node_id"] is None
 
 
 def test_lost_repeated_and_late_events_are_evidence_not_errors(tmp_path: Path) -> None:
@@ -157,7 +196,12 @@ def test_a_sound_trace_has_neither_gaps_nor_faults(tmp_path: Path) -> None:
         ('{"trace":true}', "trace: no such version of the trace form (got true; 1)"),
         ('{"trace":1,"clsoed":true}', 'clsoed: unknown key (got "clsoed"; known: trace, run_id'),
         ('{"trace":1,"closed":"yes"}', 'closed: must be true or false (got "yes")'),
+        ('{"trace":1,"closed":null}', "closed: must be true or false (got null)"),
+        ('{"trace":1,"case":null}', "case: must be a text (got null)"),
         ('{"trace":1,"run_id":1}', "run_id: must be a text (got 1)"),
+        ('{"trace":1,"sources":null}', "sources: must be a list of sources (got null)"),
+        ('{"trace":1,"sources":[{"id":"x","types":null}]}', "sources[0].types: must be a list"),
+        ('{"trace":1,"sources":[{"id":"x","gaps":null}]}', "sources[0].gaps: must be a list"),
         ('{"trace":1,"sources":[]}', "sources: must be a list of sources (got [])"),
         ('{"trace":1,"sources":[1]}', "sources[0]: must be a mapping (got 1)"),
         ('{"trace":1,"sources":[{}]}', "sources[0].id: must be a text (got null)"),
