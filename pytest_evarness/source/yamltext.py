@@ -29,8 +29,13 @@ __all__ = ["LOADER", "read_yaml"]
 # libyaml where it is there (seven times as fast), else PyYAML's own parser.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-# c-printable of YAML 1.2; U+FEFF inside is allowed by it and kept as it is.
-_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# c-printable of YAML 1.2; U+FEFF inside is allowed by it and kept as it is. Left out are the line
+# ends that a reader of the file does not see as such, while some parsers do: what follows one in
+# a comment would be a key.
+_REFUSED = re.compile(
+    "[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\r(?!\n)"
+)
+_LINE_ENDS = {"\x85": "next line", "\u2028": "line separator", "\u2029": "paragraph separator"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _CORE = "tag:yaml.org,2002:"
@@ -55,16 +60,9 @@ def read_yaml(
     Raises:
         InputError: Any mistake; several come as InputErrors.
     """
-    control = _UNPRINTABLE.search(text)
-    if control is not None:
-        start = control.start()
-        line = text.count("\n", 0, start)
-        code = ord(control.group())
-        raise InputError(
-            f"a control character has no place in YAML (got U+{code:04X} at character {start})",
-            where=Where(shown, line + 1, start - (text.rfind("\n", 0, start) + 1) + 1),
-            fix=f'write it as an escape in double quotes, "\\x{code:02x}"',
-        )
+    refused = _REFUSED.search(text)
+    if refused is not None:
+        raise _character_error(text, refused.start(), shown)
     builder = _Builder(text, shown, loader or LOADER)
     is_readable = False
     try:
@@ -87,6 +85,25 @@ def read_yaml(
     else:
         raise_all(builder.errors)
     return result
+
+
+def _character_error(text: str, start: int, shown: str | None) -> InputError:
+    char = text[start]
+    code = ord(char)
+    got = f"got U+{code:04X} at character {start}"
+    escape = f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    fix = f'write it as an escape in double quotes, "{escape}"'
+    if char == "\r":
+        problem = f"a carriage return alone ends a line for some readers of YAML only ({got})"
+        fix = 'save the file with line ends LF, or write it as an escape in double quotes, "\\r"'
+    elif char in _LINE_ENDS:
+        name = _LINE_ENDS[char]
+        problem = f"a {name} ends a line for some readers of YAML only ({got})"
+    else:
+        problem = f"a control character has no place in YAML ({got})"
+    line = text.count("\n", 0, start)
+    column = start - (text.rfind("\n", 0, start) + 1) + 1
+    return InputError(problem, where=Where(shown, line + 1, column), fix=fix)
 
 
 class _StopError(Exception):
@@ -349,7 +366,9 @@ class _Builder:
         self.path.append(key)
 
     def merge(self, items: dict[str, Any], marks: dict[str, Mark], value: Any, mark: Any) -> None:
-        # A key written in the mapping itself wins, and of several sources the earlier one.
+        # A key written in the mapping itself wins. Between sources readers of YAML do not agree
+        # on an order, so a key that is written in two of them is as wrong as one written twice.
+        written = frozenset(items)
         for source in value if isinstance(value, list) else (value,):
             if not isinstance(source, dict):
                 self.wrong(
@@ -359,6 +378,16 @@ class _Builder:
             source_marks = self.places.marks_of(source)
             assert isinstance(source_marks, dict), "every mapping is noted"
             for key, entry in source.items():
+                if key in written:
+                    continue
                 if key not in items:
                     items[key] = entry
                     marks[key] = source_marks[key]
+                elif marks[key] != source_marks[key]:  # else both merged it from one place
+                    first, second = marks[key][0], source_marks[key][0]
+                    self.wrong(
+                        "two merged mappings give the same key"
+                        f" (got {quoted(key)} on line {first} and on line {second})",
+                        mark,
+                        fix="write the key in the mapping itself",
+                    )

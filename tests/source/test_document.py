@@ -23,7 +23,7 @@ from pytest_evarness.source.document import (
     parse_yaml,
 )
 from pytest_evarness.source.number import WrittenFloat
-from pytest_evarness.source.yamltext import read_yaml
+from pytest_evarness.source.yamltext import LOADER, read_yaml
 
 
 def refused(text: str | bytes) -> str:
@@ -73,9 +73,21 @@ def test_a_key_that_overrides_a_merged_one_is_no_duplicate() -> None:
     assert document.where(("use", "y")).line == 1
 
 
-def test_of_several_merged_mappings_the_earlier_one_wins() -> None:
-    text = "a: &a {x: 1}\nb: &b {x: 2, y: 2}\nc: {<<: [*a, *b]}\n"
-    assert parse_yaml(text).value["c"] == {"x": 1, "y": 2}
+@pytest.mark.parametrize("second", ["2", "1", "null", "{z: 1}"])
+def test_a_key_of_two_merged_mappings_is_refused_whatever_its_values(second: str) -> None:
+    text = f"a: &a {{x: 1}}\nb: &b {{x: {second}, y: 2}}\nc:\n  <<: [*a, *b]\n"
+    assert refused(text) == (
+        "s.yaml:4:7: c: two merged mappings give the same key (got 'x' on line 1 and on line 2)\n"
+        "  try: write the key in the mapping itself"
+    )
+    # The advice is taken: a written key wins over both.
+    assert parse_yaml(text + "  x: 3\n").value["c"] == {"x": 3, "y": 2}
+    assert parse_yaml(text.replace("b: &b {x: ", "b: &b {w: ")).value["c"]["x"] == 1
+
+
+def test_a_key_that_two_merged_mappings_have_from_one_place_is_one_key() -> None:
+    text = "a: &a {x: 1}\nb: &b {<<: *a, y: 2}\nc: &c {<<: *a, z: 3}\nd: {<<: [*b, *c]}\n"
+    assert parse_yaml(text).value["d"] == {"x": 1, "y": 2, "z": 3}
 
 
 def test_two_merge_keys_in_one_mapping_are_a_duplicate() -> None:
@@ -235,6 +247,36 @@ def test_a_control_character_is_refused_with_its_place(char: str) -> None:
     assert found.startswith(
         f"s.yaml:2:5: a control character has no place in YAML (got U+{ord(char):04X}"
     )
+
+
+LINE_ENDS = [("\x85", "a next line"), ("\u2028", "a line sep"), ("\u2029", "a paragraph sep")]
+
+
+@pytest.mark.parametrize(("char", "name"), LINE_ENDS)
+@pytest.mark.parametrize(
+    "line", ["# said{}b: 2", "b: x{}c: 3", "b: 'x{}y'", 'b: "x{}y"', "b: [{}]"]
+)
+def test_a_line_end_that_only_some_readers_see_is_refused(char: str, name: str, line: str) -> None:
+    found = refused("a: 1\n" + line.format(char) + "\n")
+    assert found.startswith(f"s.yaml:2:{line.index('{') + 1}: {name}")
+    assert "ends a line for some readers of YAML only (got U+" in found
+    code = ord(char)
+    escape = f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    assert found.endswith(f'try: write it as an escape in double quotes, "{escape}"')
+    assert parse_yaml(f'a: "x{escape}y"').value == {"a": f"x{char}y"}
+
+
+def test_a_parser_would_have_read_a_key_out_of_a_comment() -> None:
+    # The twin: without the refusal the hidden key is there.
+    text = "a: 1\n# said\u2028b: 2\n"
+    assert yaml.load(text, Loader=LOADER) == {"a": 1, "b": 2}
+
+
+def test_a_carriage_return_alone_is_refused_and_before_a_line_feed_it_is_not() -> None:
+    assert refused("a: 1\r\n# said\rb: 2\n").startswith(
+        "s.yaml:2:7: a carriage return alone ends a line for some readers of YAML only (got U+000D"
+    )
+    assert parse_yaml("a: 1\r\nb: 2\r\n").value == {"a": 1, "b": 2}
 
 
 def test_a_control_character_may_be_written_as_an_escape() -> None:
