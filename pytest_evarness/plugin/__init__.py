@@ -59,6 +59,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     """Collect scenario and library files."""
     if not options.may_be_ours(parent.config, file_path):
         return None
+    from pytest_evarness.plugin import plain
+
+    plain.install()
     from pytest_evarness.plugin.nodes import collect_file
 
     return collect_file(file_path, parent)

@@ -145,7 +145,10 @@ class SessionHooks:
 
     def pytest_unconfigure(self) -> None:
         """Leave nothing running, whatever ended the session."""
+        from pytest_evarness.plugin import plain
+
         self.state.close()
+        plain.remove()
 
 
 def _has_summary(config: pytest.Config) -> bool:
