@@ -323,7 +323,8 @@ def _graph_types(engine: Engine, graph: Graph, contract: Contract) -> frozenset[
 def _fault(finding: LintFinding) -> Any:
     from pytest_evarness.errors import Fault
 
-    return Fault(finding.path, finding.message, rule=finding.code, fix=finding.fix)
+    # The form of the loader, so that a graph beside its scenario is not told twice.
+    return Fault(finding.path, f"{finding.message} [{finding.code}]", fix=finding.fix)
 
 
 def _library(engine: Engine, path: Path) -> Iterator[Remark]:

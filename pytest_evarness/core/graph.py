@@ -241,7 +241,9 @@ def parse_graph(value: Json, registry: Registry) -> tuple[Graph | None, list[Fau
 
 def _expected(path: tuple[str | int, ...], what: str, rule: str, got: object) -> Fault:
     kind = "" if got is None else f"{kind_of(got)} "
-    return Fault(path, f"{what} must be {rule}", got=f"{kind}{shown(got)}")
+    # The place names the key already.
+    subject = "" if path and path[-1] == what else f"{what} "
+    return Fault(path, f"{subject}must be {rule}", got=f"{kind}{shown(got)}")
 
 
 class _Reader:
@@ -319,7 +321,7 @@ class _Reader:
             self.faults.append(_expected((*path, key), key, "a text", value))
             return ""
         if not value and default is None:
-            self.faults.append(Fault((*path, key), f"{key} must not be empty", got='""'))
+            self.faults.append(Fault((*path, key), "must not be empty", got='""'))
         return value
 
     def _groups(self, document: dict[str, Any]) -> None:
@@ -395,12 +397,11 @@ class _Reader:
             return None
         parsed, faults = node_type.parse_config(c1.copied(config))
         for fault in faults:
-            field_name = c1.field_text("", fault.path)
             self.found.append(
                 LintFinding(
                     "error",
                     "invalid_config" if fault.code == "invalid" else fault.code,
-                    f"{field_name}: {fault.text}" if field_name else fault.text,
+                    fault.text,
                     (*path, "config", *fault.path),
                     node_id,
                     fix=fault.fix,
@@ -514,7 +515,7 @@ def _dangling(graph: Graph, registry: Registry) -> Iterator[LintFinding]:
                 yield LintFinding(
                     "error",
                     "missing_node",
-                    f"{side}: no such node (got '{node_id}' in {_edge_text(edge)})",
+                    f"no such node (got '{node_id}' in {_edge_text(edge)})",
                     (*path, side),
                     fix=f"write '{near}'" if near else None,
                 )

@@ -11,7 +11,7 @@ from pytest_evarness.core.interfaces import EnvironmentKey
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.limit import MAX_MISTAKES
 from pytest_evarness.source.model import unknown_key
-from pytest_evarness.source.quote import quoted, shown
+from pytest_evarness.source.quote import quoted, shown, with_quotes
 
 if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Domain
@@ -49,6 +49,7 @@ def _text(value: Json) -> tuple[Json, list[Fault]]:
     if isinstance(value, str):
         return value, []
     fix = f"write '\"{shown(value)}\"' with quotes" if isinstance(value, int | float) else None
+    fix = fix or with_quotes(value)
     return None, [Fault((), "must be text", got=shown(value), fix=fix)]
 
 

@@ -154,6 +154,15 @@ class ItemPlan:
     report_error: Callable[[InputError], None]
 
 
+def _weighs_in(entry: Entry | None, case_id: str) -> bool:
+    if entry is None:
+        return False
+    given = entry.model_fields_set
+    has_check = "check" in given and isinstance(entry.check, TraceCheck)
+    weight = entry.weight if "weight" in given else Fraction(int(has_check))
+    return weight > 0 and ("cases" not in given or case_id in entry.cases)
+
+
 class Planner:
     """Plans the items of one case."""
 
@@ -436,9 +445,21 @@ class Planner:
                 ("scoring", "pass_threshold"),
                 f"the weights of case {quoted(self.plan.base_id)} sum to 0",
                 rule="a threshold needs something to weigh",
-                fix="give an invariant a weight, or remove 'pass_threshold'",
+                fix=self._weigh_by_case(),
             )
         )
+
+    def _weigh_by_case(self) -> str:
+        """Advice: where other cases have something to weigh, the threshold is theirs alone."""
+        entries = self.plan.entries.values()
+        others = (one for one in self.plan.case_ids if one != self.plan.base_id)
+        other = next((one for one in others if any(_weighs_in(e, one) for e in entries)), None)
+        if other is not None:
+            return (
+                "set it where something is weighed:"
+                f" cases: {{{other}: {{scoring: {{pass_threshold: ...}}}}}}"
+            )
+        return "give an invariant a weight, or remove 'pass_threshold'"
 
     def _check_names(self) -> None:
         seen: set[str] = set()

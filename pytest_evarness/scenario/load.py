@@ -321,6 +321,16 @@ class _Loader:
                         at_key=True,
                         code="unknown_key",
                     )
+                elif key in self.compiler.environment.keys:
+                    fault = Fault(
+                        ("cases", case_id, key),
+                        "unknown key",
+                        got=quoted(key),
+                        rule="it belongs under environment",
+                        fix=f"write 'environment: {{{key}: ...}}'",
+                        at_key=True,
+                        code="unknown_key",
+                    )
                 self.compiler.at_top(fault)
         if isinstance(environment, dict) and inner:
             overlay["environment"] = inner

@@ -274,20 +274,29 @@ def _check(value: object) -> object:
     offered = ("contract", "trace")
     word = value.get("type")
     if "type" not in value:
-        raise refuse("required key 'type' is missing", rule=f"types: {', '.join(offered)}")
+        raise refuse(
+            "required key 'type' is missing", rule=f"types: {', '.join(offered)}", is_shown=False
+        )
     if not isinstance(word, str):
-        raise refuse(f"type must be text, is {kind(word)}", rule=f"types: {', '.join(offered)}")
+        raise refuse(
+            f"type must be text, is {kind(word)}",
+            rule=f"types: {', '.join(offered)}",
+            is_shown=False,
+        )
     if word in offered:
         return value
     if word in CHECKS_LATER:
         raise refuse(
-            f"check type {quoted(word)} is not in this version", rule=f"types: {', '.join(offered)}"
+            f"check type {quoted(word)} is not in this version",
+            rule=f"types: {', '.join(offered)}",
+            is_shown=False,
         )
     near = nearest(word, (*offered, *CHECKS_LATER))
     raise refuse(
         f"unknown check type {quoted(word)}",
         rule=f"types: {one_of(offered)}",
         fix=f"write '{near}'" if near in offered else None,
+        is_shown=False,
     )
 
 

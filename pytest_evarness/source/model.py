@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.limit import MAX_MISTAKES
-from pytest_evarness.source.quote import kind, nearest, one_of, quoted, shown
+from pytest_evarness.source.quote import kind, nearest, one_of, quoted, shown, with_quotes
 
 __all__ = ["Strict", "merge_faults", "parse_model", "parse_type", "refuse", "unknown_key"]
 
@@ -36,9 +36,20 @@ class Strict(BaseModel):
     )
 
 
-def refuse(problem: str, *, rule: str | None = None, fix: str | None = None) -> PydanticCustomError:
-    """The error a validator of ours raises; message, rule and fix arrive unchanged in the fault."""
-    return PydanticCustomError("ours", "{problem}", {"problem": problem, "rule": rule, "fix": fix})
+def refuse(
+    problem: str, *, rule: str | None = None, fix: str | None = None, is_shown: bool = True
+) -> PydanticCustomError:
+    """The error a validator of ours raises; message, rule and fix arrive unchanged in the fault.
+
+    Args:
+        problem: As in a fault.
+        rule: As in a fault.
+        fix: As in a fault.
+        is_shown: Whether the value is shown; not where it is large and the problem names what
+            is wrong with it.
+    """
+    context = {"problem": problem, "rule": rule, "fix": fix, "is_shown": is_shown}
+    return PydanticCustomError("ours", "{problem}", context)
 
 
 def unknown_key(path: tuple[str | int, ...], key: str, known: Sequence[str]) -> Fault:
@@ -112,8 +123,9 @@ def _fault(root: Any, value: object, detail: ErrorDetails) -> Fault:
             code="missing_key",
         )
     if kind_of_error == "ours":
+        got_text = shown(got) if context["is_shown"] else None
         return Fault(
-            path, context["problem"], got=shown(got), rule=context["rule"], fix=context["fix"]
+            path, context["problem"], got=got_text, rule=context["rule"], fix=context["fix"]
         )
     if detail["loc"] and detail["loc"][-1] == "[key]":
         return Fault(path, "a key must be text", got=shown(got), at_key=True)
@@ -194,6 +206,8 @@ def _alternatives(context: Mapping[str, Any]) -> str:
 
 
 def _fix(kind_of_error: str, context: Mapping[str, Any], got: object) -> str | None:
+    if kind_of_error == "string_type":
+        return with_quotes(got)
     if kind_of_error in ("literal_error", "enum", "union_tag_invalid"):
         listed = str(context.get("expected", context.get("expected_tags", "")))
         known = [part.strip(" '") for part in listed.replace(" or ", ", ").split(",")]

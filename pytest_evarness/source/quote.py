@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_evarness.source.number import WrittenFloat
 
-__all__ = ["kind", "nearest", "one_of", "quoted", "shown"]
+__all__ = ["kind", "nearest", "one_of", "quoted", "shown", "with_quotes"]
 
 
 def kind(value: object) -> str:
@@ -53,6 +53,15 @@ def shown(value: object, limit: int = 120) -> str:
     except (TypeError, ValueError, RecursionError):
         return f"a {kind(value)}"
     return text if len(text) <= limit else text[:limit] + "…"
+
+
+def with_quotes(value: object) -> str | None:
+    """Advice where a text in braces lost its quotes, which YAML reads as a mapping; else None."""
+    if isinstance(value, Mapping) and len(value) == 1:
+        key, inner = next(iter(value.items()))
+        if inner is None:
+            return f'write "{{{key}}}" with quotes; without them it is a mapping'
+    return None
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -249,7 +249,7 @@ def test_every_kind_of_error_is_found_with_its_place() -> None:
             "two nodes have one id (got 'a'; first at nodes[0])",
         ),
         "duplicate_edge": (("edges", 1), "the same edge twice (got b -> c; first at edges[0])"),
-        "missing_node": (("edges", 2, "to"), "to: no such node (got 'zz' in b -> zz)"),
+        "missing_node": (("edges", 2, "to"), "no such node (got 'zz' in b -> zz)"),
         "cycle": (("nodes", 2), "nodes wait for each other (got b -> c -> b; "),
     }
     for code, (path, message) in expected.items():
@@ -282,7 +282,7 @@ def test_a_bad_configuration_is_told_with_field_value_and_rule() -> None:
     graph = graph_of(row(("t_strict", {"mode": "liv"})), registry)
     (finding,) = [one for one in lint(graph, registry) if one.level == "error"]
     assert finding.code == "invalid_config"
-    assert finding.message == "mode: must be a known mode (got 'liv'; sim)"
+    assert finding.message == "must be a known mode (got 'liv'; sim)"
     assert finding.path == ("nodes", 0, "config", "mode")
     assert finding.fix == "write 'sim'"
 

@@ -355,3 +355,24 @@ def test_the_weights_of_each_case_are_summed_for_itself(project: Any, minimal: s
     found = project.refused(text)
     assert found.count("sum to 0") == 1
     assert "the weights of case 'b' sum to 0" in found
+
+
+def test_a_case_without_weights_is_told_to_leave_the_threshold_to_the_others(
+    project: Any, minimal: str
+) -> None:
+    entry = "{cases: [a], description: d, check: {type: trace, assert: {never: {type: llm_error}}}}"
+    start = f"{minimal}expect: {{}}\ninvariants: {{w: {entry}}}\n"
+    found = project.refused(
+        f"{start}scoring: {{pass_threshold: 0.5}}\ncases: {{a: {{}}, b: {{}}}}\n"
+    )
+    assert "the weights of case 'b' sum to 0" in found
+    assert "try: set it where something is weighed: cases: {a: {scoring: {pass_threshold: " in found
+    advised = f"{start}cases: {{a: {{scoring: {{pass_threshold: 0.5}}}}, b: {{}}}}\n"
+    a, b = project.load(advised)
+    assert (a.threshold, b.threshold) == (Fraction(1, 2), None)
+    alone = project.refused(
+        f"{start}scoring: {{pass_threshold: 0.5}}\ncases: {{b: {{}}}}\n".replace(
+            "cases: [a]", "weight: 0"
+        )
+    )
+    assert "try: give an invariant a weight, or remove 'pass_threshold'" in alone

@@ -263,13 +263,30 @@ def test_a_check_type_of_another_version_is_refused_by_name(
     project: Any, minimal: str, name: str
 ) -> None:
     text = f"{minimal}invariants: {{a: {{description: d, gate: true, check: {{type: {name}}}}}}}\n"
-    assert f"check type '{name}' is not in this version (got " in project.refused(text)
+    found = project.refused(text)
+    assert f"invariants.a.check: check type '{name}' is not in this version (types: " in found
 
 
 def test_an_unknown_check_type_is_told_with_the_nearest(project: Any, minimal: str) -> None:
     text = f"{minimal}invariants: {{a: {{description: d, check: {{type: contrat}}}}}}\n"
     assert "unknown check type 'contrat'" in project.refused(text)
     assert "try: write 'contract'" in project.refused(text)
+
+
+def test_a_check_is_not_shown_whole_for_a_type_that_it_lacks(project: Any, minimal: str) -> None:
+    body = "assert: {never: {type: tool_called}}"
+    text = f"{minimal}invariants: {{a: {{description: d, check: {{{body}}}}}}}\n"
+    expected = "invariants.a.check: required key 'type' is missing (types: contract, trace)"
+    assert project.refused(text).endswith(expected)
+
+
+@pytest.mark.parametrize("key", ["user_input", "tools", "llm", "memory", "clock"])
+def test_a_key_of_the_environment_in_a_case_is_told_where_it_belongs(
+    project: Any, minimal: str, key: str
+) -> None:
+    found = project.refused(f"{minimal}cases: {{a: {{{key}: x}}}}\n")
+    assert f"cases.a: unknown key (got '{key}'; it belongs under environment)" in found
+    assert f"try: write 'environment: {{{key}: ...}}'" in found
 
 
 # -- values -------------------------------------------------------------------------------------
@@ -573,6 +590,8 @@ def test_a_scenario_outside_the_root_is_named_from_the_root(
         ),
         ("environment: {approvals: {n4: approve}}", "environment.approvals"),
         ("environment: {approvals: {n3: aprove}}", "environment.approvals.n3"),
+        ("environment: {user_input: {args.to}}", 'try: write "{args.to}" with quotes'),
+        ("task: {prompt: {args.to}}", 'try: write "{args.to}" with quotes'),
         ("environment: {approvals: {n99: approve}}", "environment.approvals"),
     ],
 )

@@ -261,8 +261,10 @@ def _parse_approvals(value: Json) -> tuple[Json, list[Fault]]:
 def _meant(decision: object) -> str | None:
     # Nothing is guessed at a run; a slip is only named here, where the file is read.
     word = str(decision).strip().lower()
-    if word.startswith(("approve", "reject")):
-        return f"write '{word[:7] if word[0] == 'a' else word[:6]}'"
+    if word.startswith(("approv", "accept")) or word in ("yes", "y", "true", "on", "ok", "allow"):
+        return "write 'approve'"
+    if word.startswith(("reject", "den", "refus")) or word in ("no", "n", "false", "off"):
+        return "write 'reject'"
     return None
 
 

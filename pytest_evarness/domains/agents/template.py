@@ -9,7 +9,15 @@ from typing import Any
 
 from pytest_evarness.domains.agents.text import text_of
 
-__all__ = ["TemplateError", "fill", "fill_text", "lookup", "mapping_of", "template_problem"]
+__all__ = [
+    "TemplateError",
+    "bare_template",
+    "fill",
+    "fill_text",
+    "lookup",
+    "mapping_of",
+    "template_problem",
+]
 
 _PLACE = re.compile(r"\{(query|args\.[A-Za-z0-9_\-.\[\]]+)\}")
 _STEP = re.compile(r"([A-Za-z0-9_\-]+)|\[([0-9]+)\]")
@@ -36,6 +44,23 @@ def template_problem(template: Any) -> str | None:
     else:
         leaves = list(template) if isinstance(template, Sequence) else []
     return next((problem for leaf in leaves if (problem := template_problem(leaf))), None)
+
+
+def bare_template(template: Any) -> str | None:
+    """The first placeholder that stands without quotes, or None.
+
+    YAML reads ``{args.to}`` as a mapping whose one key has no value, which would be sent as it is.
+    """
+    if isinstance(template, Mapping):
+        if len(template) == 1:
+            key, inner = next(iter(template.items()))
+            if inner is None and str(key).startswith("args.") and _PLACE.fullmatch(f"{{{key}}}"):
+                return str(key)
+        leaves = list(template.values())
+    else:
+        is_list = isinstance(template, Sequence) and not isinstance(template, str)
+        leaves = list(template) if is_list else []
+    return next((bare for leaf in leaves if (bare := bare_template(leaf))), None)
 
 
 def mapping_of(value: object) -> Mapping[str, Any]:

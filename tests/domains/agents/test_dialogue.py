@@ -98,7 +98,7 @@ def test_a_section_that_is_filled_keeps_its_line() -> None:
 
 def test_an_unknown_template_is_named_with_the_nearest() -> None:
     (found,) = h.remarks(h.chain(("prompt_template", {"template": "plain_q"})))[:1]
-    assert found.message.startswith("template: unknown template")
+    assert found.message.startswith("unknown template")
     assert found.fix == "write 'plain_qa'"
 
 

@@ -181,3 +181,23 @@ def test_numbers_lose_their_spelling_and_nothing_else() -> None:
     value = parsed["llm"][0]["match"]["params"]["t"]
     assert type(value) is float
     assert value == 0.1
+
+
+@pytest.mark.parametrize(
+    ("word", "fix"),
+    [
+        ("yes", "write 'approve'"),
+        (True, "write 'approve'"),
+        ("Approved", "write 'approve'"),
+        ("no", "write 'reject'"),
+        ("denied", "write 'reject'"),
+        ("perhaps", None),
+    ],
+)
+def test_a_decision_in_other_words_is_refused_with_the_word_to_write(
+    word: object, fix: str | None
+) -> None:
+    parsed, faults = h.parse_environment({"approvals": {"n1": word}})
+    (fault,) = faults
+    assert fault.fix == fix
+    assert not parsed.get("approvals")

@@ -92,3 +92,10 @@ def test_a_module_that_is_not_there_ends_the_run_and_not_the_load() -> None:
 @pytest.mark.parametrize("name", ["", "module", "module:", ":f", "a b:c", "os.system('x'):f"])
 def test_what_names_no_function_is_refused_when_it_is_read(name: str) -> None:
     assert h.codes(h.chain(("python", {"callable": name})))[0][:2] == ("error", "invalid_config")
+
+
+def test_a_function_after_a_dot_is_told_with_the_colon() -> None:
+    found = h.remarks(h.chain(("python", {"callable": "steps.validate_amount"})))[0]
+    assert found.message.startswith('names no function (got "steps.validate_amount"')
+    assert found.fix == "write 'steps:validate_amount'"
+    assert h.remarks(h.chain(("python", {"callable": "9"})))[0].fix is None

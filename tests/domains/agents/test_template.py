@@ -8,11 +8,13 @@ import pytest
 
 from pytest_evarness.domains.agents.template import (
     TemplateError,
+    bare_template,
     fill,
     fill_text,
     mapping_of,
     template_problem,
 )
+from tests.domains.agents import harness as h
 
 ARGS = {"to": "a@b.org", "amount": 10, "items": [{"id": "x-1"}], "flag": True}
 
@@ -78,3 +80,18 @@ def test_what_is_no_path_is_an_error(path: str) -> None:
 )
 def test_what_a_path_looks_into(value: Any, mapping: dict[str, Any]) -> None:
     assert mapping_of(value) == mapping
+
+
+def test_a_placeholder_without_quotes_is_found_and_a_mapping_is_left_alone() -> None:
+    assert bare_template({"mail": {"to": {"args.to": None}}}) == "args.to"
+    assert bare_template([{"args.items[0].id": None}]) == "args.items[0].id"
+    for meant in ({"to": "{args.to}"}, {"filter": {"query": None}}, {"args.to": 1}, {"to": None}):
+        assert bare_template(meant) is None
+
+
+def test_a_tool_node_refuses_it_with_the_quotes_to_write() -> None:
+    config = {"tool": "email.send", "args": {"to": {"args.to": None}}}
+    found = h.remarks(h.chain(("tool", config)))[0]
+    assert found.path == ("nodes", 0, "config", "args")
+    assert found.message == "is a mapping where a template is meant (got {args.to: null})"
+    assert found.fix == 'write "{args.to}" with quotes'

@@ -427,7 +427,7 @@ def test_an_intent_may_be_named_by_the_node_or_the_manifest() -> None:
 def test_mode_is_accepted_with_its_one_value() -> None:
     assert call({"tool": "email.search", "mode": "sim"}).status == "completed"
     found = h.remarks(h.chain(("tool", {"tool": "email.search", "mode": "live"})))[0]
-    assert (found.level, found.message) == ("error", 'mode: must be sim (got "live")')
+    assert (found.level, found.message) == ("error", 'must be sim (got "live")')
 
 
 def test_the_keys_of_live_calls_are_accepted_and_said_to_do_nothing() -> None:

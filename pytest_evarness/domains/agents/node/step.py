@@ -35,7 +35,13 @@ class _Python(Strict):
     def _named(cls, value: str) -> str:
         # The module is imported only when the node runs: reading a file runs nobody's code.
         if not _CALLABLE.match(value):
-            raise refuse("names no function", rule="package.module:function")
+            module, _, function = value.rpartition(".")
+            near = f"{module}:{function}"
+            raise refuse(
+                "names no function",
+                rule="package.module:function",
+                fix=f"write '{near}'" if _CALLABLE.match(near) else None,
+            )
         return value
 
 

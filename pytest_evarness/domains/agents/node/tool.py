@@ -11,7 +11,13 @@ from pytest_evarness.domains.agents.gateway import Request, call_tool
 from pytest_evarness.domains.agents.manifest import canonical
 from pytest_evarness.domains.agents.node.declare import declare
 from pytest_evarness.domains.agents.state import state_of
-from pytest_evarness.domains.agents.template import fill, fill_text, mapping_of, template_problem
+from pytest_evarness.domains.agents.template import (
+    bare_template,
+    fill,
+    fill_text,
+    mapping_of,
+    template_problem,
+)
 from pytest_evarness.domains.agents.text import forwarded, joined
 from pytest_evarness.source.model import Strict, refuse
 
@@ -66,6 +72,13 @@ class _Tool(Strict):
         problem = template_problem(value)
         if problem is not None:
             raise refuse(problem)
+        bare = bare_template(value)
+        if bare is not None:
+            raise refuse(
+                f"is a mapping where a template is meant (got {{{bare}: null}})",
+                fix=f'write "{{{bare}}}" with quotes',
+                is_shown=False,
+            )
         return value
 
 
