@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from pytest_evarness.core.interfaces import Locations, Overlay
 from pytest_evarness.domains.agents.environment import absent_faults, parse_tool_rules
-from pytest_evarness.domains.agents.schema import schema_problem
+from pytest_evarness.domains.agents.schema import schema_faults
 from pytest_evarness.domains.agents.template import template_problem
 from pytest_evarness.domains.agents.text import plain
 from pytest_evarness.errors import Fault, InputError, InputErrors
@@ -72,14 +72,6 @@ class _Manifest(Strict):
     executor: _Executor = Field(default_factory=lambda: _Executor(kind="sim"))
     sim: list[Any] = Field(default_factory=list)
 
-    @field_validator("args")
-    @classmethod
-    def _schema(cls, value: dict[str, Any]) -> dict[str, Any]:
-        problem = schema_problem(value)
-        if problem is not None:
-            raise refuse(problem)
-        return value
-
     @field_validator("intent")
     @classmethod
     def _can_be_filled(cls, value: str | None) -> str | None:
@@ -126,6 +118,7 @@ def _parse_manifest(written: Json) -> tuple[_Manifest | None, list[Fault]]:
     manifest, found = parse_model(_Manifest, rest)
     faults += found
     if manifest is not None:
+        faults += (fault.under("args") for fault in schema_faults(manifest.args))
         faults += (fault.under("sim") for fault in parse_tool_rules(manifest.sim)[1])
     return manifest, faults
 

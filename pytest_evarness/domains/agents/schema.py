@@ -4,33 +4,184 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from pytest_evarness.domains.agents.text import compact
+from pytest_evarness.errors import Fault
+from pytest_evarness.source.quote import nearest, quoted, shown
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
-__all__ = ["schema_problem", "validator_of", "violation"]
+__all__ = ["schema_faults", "validator_of", "violation"]
+
+_Path = tuple[str | int, ...]
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+# Keywords of 2020-12 by what they hold. A keyword that is not among them is ignored by every
+# validator, and the rule that it was meant to be would never refuse anything.
+_SCHEMAS = frozenset(
+    (
+        "additionalProperties",
+        "contains",
+        "contentSchema",
+        "else",
+        "if",
+        "items",
+        "not",
+        "propertyNames",
+        "then",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    )
+)
+_LISTS_OF_SCHEMAS = frozenset(("allOf", "anyOf", "oneOf", "prefixItems"))
+_MAPPINGS_OF_SCHEMAS = frozenset(
+    ("$defs", "definitions", "dependentSchemas", "patternProperties", "properties")
+)
+_REFERENCES = frozenset(("$dynamicRef", "$ref"))
+_ANCHORS = frozenset(("$anchor", "$dynamicAnchor"))
+_PLAIN = frozenset(
+    (
+        "$comment",
+        "$id",
+        "$schema",
+        "const",
+        "contentEncoding",
+        "contentMediaType",
+        "default",
+        "dependentRequired",
+        "deprecated",
+        "description",
+        "enum",
+        "examples",
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "format",
+        "maxContains",
+        "maxItems",
+        "maxLength",
+        "maxProperties",
+        "maximum",
+        "minContains",
+        "minItems",
+        "minLength",
+        "minProperties",
+        "minimum",
+        "multipleOf",
+        "pattern",
+        "readOnly",
+        "required",
+        "title",
+        "type",
+        "uniqueItems",
+        "writeOnly",
+    )
+)
+_KEYWORDS = _SCHEMAS | _LISTS_OF_SCHEMAS | _MAPPINGS_OF_SCHEMAS | _REFERENCES | _ANCHORS | _PLAIN
+_FORMER = {"additionalItems": "items", "dependencies": "dependentRequired"}
+_NEEDS = {"else": "if", "maxContains": "contains", "minContains": "contains", "then": "if"}
+"""Keywords that say nothing without another one."""
 
 
-def schema_problem(schema: object) -> str | None:
-    """Why ``schema`` is no JSON Schema that can be used here, or None."""
+def schema_faults(schema: object) -> list[Fault]:
+    """Why ``schema`` is no JSON Schema that can be used here; paths from its root."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 
     if not isinstance(schema, Mapping):
-        return "must be a JSON Schema, which is a mapping"
-    for reference in _references(schema):
-        # A reference elsewhere would be fetched, and no run reads the network.
-        if not isinstance(reference, str) or not reference.startswith("#"):
-            got = compact(reference)
-            return f"a reference must stay inside the schema (got {got}; '#/$defs/NAME')"
+        rule = "a JSON Schema, which is a mapping"
+        return [Fault((), "must be a JSON Schema", got=shown(schema), rule=rule)]
+    levels = dict(_levels(schema, ()))
+    faults = [fault for path, level in levels.items() for fault in _keyword_faults(path, level)]
+    if faults:
+        return faults
     try:
         Draft202012Validator.check_schema(dict(schema))
     except SchemaError as error:
-        place = ".".join(str(part) for part in error.absolute_path) or "the schema"
-        return f"is no JSON Schema of 2020-12 ({place} breaks the rule '{error.validator}')"
-    return None
+        path = tuple(error.absolute_path)
+        return [
+            Fault(
+                path,
+                f"is no JSON Schema of 2020-12 (it breaks the rule '{error.validator}')",
+                got=shown(error.instance),
+            )
+        ]
+    return [
+        fault
+        for path, level in levels.items()
+        for key in sorted(_REFERENCES & level.keys())
+        for fault in _reference_faults((*path, key), level[key], levels)
+    ]
+
+
+def _levels(schema: object, path: _Path) -> Iterator[tuple[_Path, Mapping[str, Any]]]:
+    """Every schema in ``schema`` with its path; names and values in it are no schemas."""
+    if not isinstance(schema, Mapping):
+        return  # true, false, or what the dialect's own schema refuses
+    yield path, schema
+    for key, inner in schema.items():
+        if key in _SCHEMAS:
+            yield from _levels(inner, (*path, key))
+        elif key in _LISTS_OF_SCHEMAS and isinstance(inner, list):
+            for index, entry in enumerate(inner):
+                yield from _levels(entry, (*path, key, index))
+        elif key in _MAPPINGS_OF_SCHEMAS and isinstance(inner, Mapping):
+            for name, entry in inner.items():
+                yield from _levels(entry, (*path, key, name))
+
+
+def _keyword_faults(path: _Path, level: Mapping[str, Any]) -> Iterator[Fault]:
+    for key, value in level.items():
+        at = (*path, key)
+        if key not in _KEYWORDS:
+            yield _unknown(at, key, value)
+        elif key in _NEEDS and _NEEDS[key] not in level:
+            problem = f"{quoted(key)} says nothing without {quoted(_NEEDS[key])}"
+            yield Fault(at, problem, at_key=True)
+        elif key == "$schema" and value not in (_DIALECT, f"{_DIALECT}#"):
+            yield Fault(at, "must be the dialect that is read", got=shown(value), rule=_DIALECT)
+        elif key == "$id" and path:
+            problem = "a schema inside another one has no '$id' here: references would leave it"
+            yield Fault(at, problem, at_key=True)
+
+
+def _unknown(at: _Path, key: str, value: object) -> Fault:
+    near = _FORMER.get(key) or nearest(key, _KEYWORDS) or nearest(key.strip().lower(), _KEYWORDS)
+    fix = f"write '{near}'" if near else None
+    if near is None and isinstance(value, Mapping):
+        fix = f"a property stands under 'properties': write 'properties: {{{key}: ...}}'"
+    return Fault(
+        at,
+        "unknown keyword",
+        got=quoted(key),
+        rule="a keyword of JSON Schema 2020-12",
+        fix=fix,
+        at_key=True,
+        code="unknown_key",
+    )
+
+
+def _reference_faults(
+    at: _Path, reference: Any, levels: Mapping[_Path, Mapping[str, Any]]
+) -> Iterator[Fault]:
+    # A reference elsewhere would be fetched, and no run reads the network.
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        got = shown(reference)
+        yield Fault(at, "a reference must stay inside the schema", got=got, rule="'#/$defs/NAME'")
+        return
+    pointer = unquote(reference[1:])
+    if pointer.startswith("/"):
+        steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer[1:].split("/")]
+        known = {tuple(str(part) for part in path) for path in levels}
+        is_there = tuple(steps) in known
+    else:
+        is_there = not pointer or any(
+            level.get(key) == pointer for level in levels.values() for key in _ANCHORS
+        )
+    if not is_there:
+        yield Fault(at, "the reference leads to no schema", got=shown(reference))
 
 
 def validator_of(schema: Mapping[str, Any]) -> Validator:
@@ -60,15 +211,3 @@ def _place(path: Sequence[str | int]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(
         "."
     )
-
-
-def _references(schema: object) -> Iterator[object]:
-    if isinstance(schema, Mapping):
-        for key, inner in schema.items():
-            if key in ("$ref", "$dynamicRef"):
-                yield inner
-            else:
-                yield from _references(inner)
-    elif isinstance(schema, Sequence) and not isinstance(schema, str):
-        for inner in schema:
-            yield from _references(inner)

@@ -68,9 +68,23 @@ def test_an_output_that_breaks_its_schema_is_blocked() -> None:
 
 
 @pytest.mark.parametrize("kind", ["input", "output"])
-@pytest.mark.parametrize("schema", ["answr", {"type": "strin"}, {"$ref": "https://x.example/s"}])
+@pytest.mark.parametrize(
+    "schema",
+    ["answr", {"type": "strin"}, {"$ref": "https://x.example/s"}, {"typ": "string"}, None],
+)
 def test_a_schema_that_is_none_is_refused(kind: str, schema: Any) -> None:
-    assert ("error", "invalid_config", "n1") in h.codes(h.chain((kind, {"schema": schema})))
+    found = {code for _, code, _ in h.codes(h.chain((kind, {"schema": schema})))}
+    assert found & {"invalid_config", "unknown_key"}
+
+
+@pytest.mark.parametrize("schema", [{"typ": "object"}, {"properties": {"a": None}}, None])
+def test_a_schema_of_the_parser_that_is_none_is_refused(schema: Any) -> None:
+    config = {"format": "json", "schema": schema}
+    graph = h.chain(("input", {}), ("output_parser", config))
+    wrong = {"invalid_config", "unknown_key"}
+    assert wrong & {code for _, code, _ in h.codes(graph)}
+    config["schema"] = {"type": "object", "properties": {"a": True}}
+    assert not wrong & {code for _, code, _ in h.codes(graph)}
 
 
 @pytest.mark.parametrize(

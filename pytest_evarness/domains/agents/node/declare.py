@@ -33,14 +33,20 @@ def declare(
     traits: frozenset[str] = frozenset(),
     prepare: Callable[[Any], object] | None = None,
     module_of: Callable[[Any], str] | None = None,
+    check: Callable[[Any], list[Fault]] | None = None,
 ) -> NodeType:
     """A node type with at most one output port, ``out``, which carries what ``work`` returns.
+
+    ``check`` looks at a configuration that fits the model; its faults begin at the configuration.
 
     Before a node works, approvals that a person revokes before it are taken back.
     """
 
     def parse(config: JsonObject) -> tuple[Any, list[Fault]]:
-        return parse_model(model, config)
+        parsed, faults = parse_model(model, config)
+        if parsed is not None and check is not None:
+            faults = check(parsed)
+        return (None, faults) if faults else (parsed, faults)
 
     def run(inputs: Mapping[str, list[Any]], config: Any, context: Context) -> Mapping[str, Any]:
         if CUSTOM_TRAIT not in traits:  # the kernel gives such a node no state of ours

@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from pytest_evarness.core.interfaces import NodeBlocked
 from pytest_evarness.core.vocabulary import approximate_tokens
 from pytest_evarness.domains.agents.node.declare import declare
-from pytest_evarness.domains.agents.schema import schema_problem, validator_of, violation
+from pytest_evarness.domains.agents.schema import schema_faults, validator_of, violation
 from pytest_evarness.domains.agents.state import state_of
 from pytest_evarness.domains.agents.text import compact, joined, text_of
 from pytest_evarness.source.model import Strict, refuse
@@ -20,6 +20,7 @@ from pytest_evarness.source.quote import nearest, quoted
 
 if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Context
+    from pytest_evarness.errors import Fault
 
 __all__ = ["INPUT", "OUTPUT", "OUTPUT_PARSER", "PROMPT_TEMPLATE", "lay_out"]
 
@@ -30,11 +31,12 @@ class _ReadError(Exception):
     """A text is not the JSON that was asked for."""
 
 
-def _checked(schema: Any) -> Any:
-    problem = schema_problem(schema)
-    if problem is not None:
-        raise refuse(problem)
-    return schema
+def _schema_faults(config: Any) -> list[Fault]:
+    """What is wrong with the schema of a node, where it has one of its own."""
+    schema = config.schema_
+    if schema is None or isinstance(schema, str):
+        return []
+    return [fault.under("schema") for fault in schema_faults(schema)]
 
 
 def _read_json(text: str, schema: Mapping[str, Any] | None) -> Any:
@@ -73,19 +75,9 @@ class _Input(Strict):
         default="user_question", alias="schema"
     )
 
-    @field_validator("schema_")
-    @classmethod
-    def _usable(cls, value: Any) -> Any:
-        return value if isinstance(value, str) else _checked(value)
-
 
 class _Output(Strict):
     schema_: Literal["answer"] | dict[str, Any] = Field(default="answer", alias="schema")
-
-    @field_validator("schema_")
-    @classmethod
-    def _usable(cls, value: Any) -> Any:
-        return value if isinstance(value, str) else _checked(value)
 
 
 def _input(inputs: _Inputs, config: _Input, context: Context) -> str:
@@ -121,6 +113,7 @@ INPUT = declare(
     output="text",
     emits=("input_received",),
     traits=frozenset({"input"}),
+    check=_schema_faults,
 )
 OUTPUT = declare(
     "output",
@@ -130,6 +123,7 @@ OUTPUT = declare(
     inputs={"in": "text"},
     output=None,
     traits=frozenset({"output"}),
+    check=_schema_faults,
 )
 
 
@@ -220,8 +214,10 @@ class _OutputParser(Strict):
 
     @field_validator("schema_")
     @classmethod
-    def _usable(cls, value: dict[str, Any] | None) -> Any:
-        return None if value is None else _checked(value)
+    def _written(cls, value: dict[str, Any] | None) -> dict[str, Any]:
+        if value is None:
+            raise refuse("must be a mapping", rule="without the key nothing is held to a schema")
+        return value
 
     @model_validator(mode="after")
     def _needs_json(self) -> _OutputParser:
@@ -255,4 +251,5 @@ OUTPUT_PARSER = declare(
     inputs={"in": "text"},
     output="text",
     emits=("output_parsed",),
+    check=_schema_faults,
 )
