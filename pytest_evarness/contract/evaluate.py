@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_evarness.contract.compile import match_of
 from pytest_evarness.contract.monitor import Handle, Monitor, RoleInfo, monitor_for
-from pytest_evarness.contract.rule import Every, LeadsTo, Never, describe_role
+from pytest_evarness.contract.rule import AtMost, Every, LeadsTo, Never, describe_role
 from pytest_evarness.contract.witness import explain
 from pytest_evarness.core.finding import Finding, Witness
 from pytest_evarness.core.json import kind_of, shown
@@ -652,6 +652,7 @@ class _Words:
             "every": f"no {self.roles.get('every.match', '')} that breaks the condition",
             "at_most": f"no further {self.roles.get('at_most.of', '')}",
         }.get(self.kind, "")
+        self.limit = rule.n if isinstance(rule, AtMost) else 0
         self.has_limits = isinstance(rule, Never) and any(
             operation.name == "contains" and matcher.variables
             for pattern in rule.match
@@ -684,7 +685,7 @@ class _Words:
             word = roles["when"]
             return f"every {word} was answered", f"no {word} was there to be answered"
         word = roles["at_most.of"]
-        return f"no more {word} than allowed", f"no {word} was there to count"
+        return f"at most {self.limit} {word}", f"no {word} was there to count"
 
     def passed(self, vacuous: bool, count: int) -> str:
         return f"{self._passed[vacuous] or self._passed[0]} ({count} events)"

@@ -19,6 +19,7 @@ __all__ = [
     "Precedes",
     "Role",
     "Rule",
+    "describe_event",
     "describe_pattern",
     "describe_role",
 ]
@@ -174,7 +175,26 @@ def binding_of(rule: Rule) -> tuple[tuple[str, Path], ...]:
 
 def describe_pattern(pattern: Pattern) -> str:
     """The pattern in words: ``tool_called where tool = "email.send"``."""
-    parts = ["any event" if pattern.types is None else " or ".join(pattern.types)]
+    return _with_conditions(
+        "any event" if pattern.types is None else " or ".join(pattern.types), pattern
+    )
+
+
+def describe_event(role: Role, event_type: str) -> str:
+    """What an event of this type is to the role: ``a tool_called where amount > 10``."""
+    article = "an" if event_type[:1] in "aeiou" else "a"
+    words = [
+        _with_conditions(
+            "an event" if pattern.types is None else f"{article} {event_type}", pattern
+        )
+        for pattern in role
+        if pattern.types is None or event_type in pattern.types
+    ]
+    return " or ".join(dict.fromkeys(words))
+
+
+def _with_conditions(head: str, pattern: Pattern) -> str:
+    parts = [head]
     conditions = [f"{path} {matcher.describe()}" for path, matcher in pattern.where]
     if pattern.node is not None:
         conditions.insert(0, f"node_id {pattern.node.describe()}")

@@ -18,6 +18,7 @@ from pytest_evarness.contract.rule import (
     Never,
     Precedes,
     binding_of,
+    describe_event,
     describe_role,
 )
 from pytest_evarness.core.finding import MAX_WITNESS_EVENTS, MAX_WITNESS_TEXT, Witness
@@ -161,11 +162,13 @@ class _Story:
         what = describe_role(rule.match)
         where = len(self.bad) - 2 if rule.between is not None else len(self.bad) - 1
         hit = self.bad[max(where, 0)]
-        text = f"{self.at(hit)} is {what}, which never may be"
+        event = self.events[hit]
+        text = f"event {event.get('seq')} is {describe_event(rule.match, str(event.get('type')))}"
         if rule.opens is not None and self.bad[0] < hit:
             text += f" after {self.at(self.bad[0])}"
         if rule.between is not None:
             text += f" and before {self.at(self.bad[-1])}"
+        text += ": that must never happen"
         absent = []
         if rule.until is not None:
             since = self.seq(self.bad[0]) if self.bad[0] < hit else "the start"
@@ -309,7 +312,7 @@ class _Story:
         payload = self.events[last]["payload"]
         per = ", ".join(f"{path} {_typed(path.get(payload))}" for path in rule.per)
         of = f" of {per}" if per else ""
-        text = f"{self.at(last)} is one {what}{of} too many: at most {rule.n} are allowed"
+        text = f"{self.at(last)} is one too many: at most {rule.n} {what}{of} may be"
         return text, self.witness(
             found, expected=f"at most {rule.n} {what}{of}", observed=f"{len(found)} up to there"
         )

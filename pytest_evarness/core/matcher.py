@@ -415,6 +415,15 @@ _COMPLEMENT: Final[Mapping[str, str]] = {
     "none": "any",
 }
 _ORDER: Final = ("gt", "gte", "lt", "lte")
+_SIGNS: Final[Mapping[str, str]] = {
+    "equals": "=",
+    "not": "!=",
+    "gt": ">",
+    "gte": ">=",
+    "lt": "<",
+    "lte": "<=",
+}
+_ELEMENTS: Final = {"all": "every element", "any": "any element"}
 _LENGTH_OPERATORS: Final = ("equals", "eq", "not", "ne", "in", *_ORDER)
 _TAKES_VARIABLE: Final = frozenset({"equals", "not", "contains", "not_contains", "in", *_ORDER})
 
@@ -434,16 +443,42 @@ class Operation:
     argument: Any
 
     def describe(self) -> str:
-        """The operation in words: ``= "x"``, ``gte 1000``."""
-        if self.name == "equals":
-            return f"= {_written(self.argument)}"
+        """The operation behind a path, in words: ``= "x"``, ``>= 1000``, ``contains "x"``."""
+        sign = _SIGNS.get(self.name)
+        if sign is not None:
+            return f"{sign} {_written(self.argument)}"
         if self.name == "in":
-            return "in [" + ", ".join(_written(item) for item in self.argument) + "]"
-        if isinstance(self.argument, Matcher):
-            return f"{self.name} ({self.argument.describe()})"
-        if isinstance(self.argument, _Expression):
-            return f"pattern {shown(self.argument.source)}"
-        return f"{self.name} {_written(self.argument)}"
+            return f"in {self._list()}"
+        return self.sentence(True)
+
+    def sentence(self, held: bool) -> str:
+        """What is said of a value that met the operation, or that did not."""
+        name = self.name
+        if name in _COMPLEMENT:
+            return Operation(_COMPLEMENT[name], None, self.argument).sentence(not held)
+        if name in ("equals", "in", *_ORDER):
+            is_ = "is" if held else "is not"
+            if name == "in":
+                return f"{is_} in {self._list()}"
+            sign = "" if name == "equals" else f"{_SIGNS[name]} "
+            return f"{is_} {sign}{_written(self.argument)}"
+        if name == "exists":
+            return "is there" if self.argument is held else "is not there"
+        if name == "length":
+            return f"has {'a' if held else 'no'} length {self.argument.describe()}"
+        if name in ("all", "any"):
+            verb = "holds" if held else "does not hold"
+            return f"{verb} for {_ELEMENTS[name]}: {self.argument.describe()}"
+        if name == "secret":
+            return f"{'holds' if held else 'does not hold'} the secret {_written(self.argument)}"
+        verb = ("contains" if held else "does not contain") if name == "contains" else "match"
+        if verb == "match":
+            verb = "matches" if held else "does not match"
+            return f"{verb} {shown(self.argument.source)}"
+        return f"{verb} {_written(self.argument)}"
+
+    def _list(self) -> str:
+        return "[" + ", ".join(_written(item) for item in self.argument) + "]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,9 +509,15 @@ class Matcher:
         """
         answer = self.compile(redacted=redacted)(value)
         if answer is True:
-            return Answer(True, f"{_met(value)} is {self.describe()}")
+            held = " and ".join(one.sentence(True) for one in self.operations)
+            return Answer(True, f"{_met(value)} {held}")
         if answer is False:
-            return Answer(False, f"{_met(value)} is not {self.describe()}")
+            missed = " and ".join(
+                one.sentence(False)
+                for one in self.operations
+                if _operation_test(one, redacted)(value) is False
+            )
+            return Answer(False, f"{_met(value)} {missed}")
         return Answer(None, answer.why, answer.cause)
 
     def compile(self, *, redacted: bool = False) -> Test:

@@ -58,7 +58,7 @@ def test_one_fail_is_exit_1_whatever_the_others_are(command: Command) -> None:
     done = command("check", "t.jsonl", "--contracts", contracts(NO_PAY), contracts(ENDS, "d.yaml"))
     assert done.code == 1
     assert done.out.splitlines() == [
-        "fail: t.jsonl no-pay - event 0 (custom.pay) is custom.pay, which never may be",
+        "fail: t.jsonl no-pay - event 0 is a custom.pay: that must never happen",
         (
             "indeterminate (unfinished_run): t.jsonl ends - the run is not over:"
             " closing it now would give fail"

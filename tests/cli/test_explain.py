@@ -29,7 +29,7 @@ def test_without_a_key_it_says_that_it_has_not_verified(command: Command, bundle
     assert done.code == 0
     assert done.out.startswith("not verified: this is what the file says of itself")
     assert "verified: signed" not in done.out
-    assert "Invalid: event 8 (tool_called)" in done.out
+    assert "Invalid: event 8 is a tool_called" in done.out
 
 
 def test_with_the_key_it_says_who_signed(command: Command, bundle: Path) -> None:

@@ -10,12 +10,15 @@ import pytest
 from pytest_evarness.contract import monitor as monitor_module
 from pytest_evarness.contract.evaluate import Evaluator, evaluate
 from pytest_evarness.contract.model import Contract, parse_contract
+from pytest_evarness.contract.rule import describe_event, roles_of
 from pytest_evarness.core.outcome import Cause, Outcome
+from pytest_evarness.core.registry import packaged_registry
 from pytest_evarness.core.trace import Trace
 from tests.contract.oracle import plain_registry
 
 if TYPE_CHECKING:
     from pytest_evarness.core.finding import Finding
+    from pytest_evarness.core.json import Json
     from pytest_evarness.core.registry import Registry
 
 REGISTRY = plain_registry("tool_called", "approval_granted", "approval_rejected", "page_fetched")
@@ -579,3 +582,19 @@ def test_a_field_with_ever_new_values_is_judged_all_the_same() -> None:
     events = [ev("tool_called", text=f"t{at}") for at in range(2500)]
     finding = judge(body, trace(*events, END))
     assert (finding.outcome, finding.decisive_seq) == (Outcome.FAIL, 1999)
+
+
+def test_what_must_never_happen_is_said_as_a_sentence() -> None:
+    def said(match: Json, event_type: str) -> str:
+        contract, faults = parse_contract(
+            "c", {"assert": {"never": match}}, registry=packaged_registry()
+        )
+        assert contract is not None, faults
+        (_, role), *_ = roles_of(contract.rule)
+        return describe_event(role, event_type)
+
+    call: Json = {"type": "tool_called", "where": {"args.amount": {"gt": 10}}}
+    error: Json = {"type": "engine_error"}
+    assert said(call, "tool_called") == "a tool_called where args.amount > 10"
+    assert said({"any": [call, error]}, "engine_error") == "an engine_error"
+    assert said({"node_id": "n1"}, "tool_called") == 'an event where node_id = "n1"'

@@ -308,5 +308,36 @@ def test_plain_and_written_numbers_compare_alike(number: float) -> None:
         written = "as written"
 
     assert held({"lte": Written(number)}, number) is True
-    assert made({"lte": Written(number)}).describe() == "lte as written"
+    assert made({"lte": Written(number)}).describe() == "<= as written"
     assert held(Written(number), number) is True or math.isnan(number)
+
+
+@pytest.mark.parametrize(
+    ("spec", "value", "text", "why"),
+    [
+        ({"contains": "ACC"}, "", 'contains "ACC"', '"" does not contain "ACC"'),
+        ({"not_contains": "A"}, "A", 'does not contain "A"', '"A" contains "A"'),
+        ({"gt": 10}, 3, "> 10", "3 is not > 10"),
+        ({"gte": 10}, 10, ">= 10", "10 is >= 10"),
+        ("x", "y", '= "x"', '"y" is not "x"'),
+        ({"not": "x"}, "x", '!= "x"', '"x" is "x"'),
+        ({"in": [1, 2]}, 3, "in [1, 2]", "3 is not in [1, 2]"),
+        ({"pattern": "^a"}, "b", 'matches "^a"', '"b" does not match "^a"'),
+        ({"exists": True}, MISSING, "is there", "a missing value is not there"),
+        ({"exists": False}, 1, "is not there", "1 is there"),
+        ({"length": 2}, "a", "has a length = 2", '"a" has no length = 2'),
+        (
+            {"all": {"gt": 1}},
+            [1],
+            "holds for every element: > 1",
+            "[1] does not hold for every element: > 1",
+        ),
+        ({"gt": 1, "lt": 5}, 9, "> 1 and < 5", "9 is not < 5"),
+    ],
+)
+def test_an_answer_reads_as_a_sentence_and_names_only_what_decided(
+    spec: Any, value: Any, text: str, why: str
+) -> None:
+    matcher = made(spec)
+    assert matcher.describe() == text
+    assert matcher.test(value).why == why

@@ -195,7 +195,7 @@ def test_the_summary_leads_with_validity(session: Session) -> None:
         ran.text.index(text)
         for text in (
             "INVALID scenarios/c-bad.yaml::default",
-            "  it: event 6 (run_finished) is run_finished",
+            "  it: event 6 is a run_finished: that must never happen",
             "    expected no run_finished",
             "    witness: events 6",
             "  related: also",

@@ -42,7 +42,7 @@ def positions(text: str, *words: str) -> list[int]:
 def test_the_verdict_comes_first_and_the_sections_in_their_order() -> None:
     text = explain(statement_of(BAD), "bad")
     lines = text.splitlines()
-    assert lines[1] == "Invalid: event 8 (tool_called) is tool_called, which never may be"
+    assert lines[1] == "Invalid: event 8 is a tool_called: that must never happen"
     positions(text, "Invalid: ", *(f"\n{name}\n" for name in SECTIONS[1:]))
 
 

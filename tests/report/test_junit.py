@@ -120,7 +120,7 @@ def test_a_pass_is_bare_and_a_fail_is_a_failure_with_its_witness() -> None:
     assert result_of(found["scenarios.send.yaml.bad::expect"]) == ("passed", {})
     name, attributes = result_of(found["scenarios.send.yaml.bad::never-sends"])
     assert (name, attributes["type"]) == ("failure", "evarness.failed")
-    assert attributes["message"].startswith("event 8 (tool_called)")
+    assert attributes["message"].startswith("event 8 is a tool_called")
     text = found["scenarios.send.yaml.bad::never-sends"].find("failure")
     assert text is not None
     assert text.text is not None
