@@ -67,6 +67,30 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return collect_file(file_path, parent)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Be there for every later hook, also where pytest itself visits none of our files."""
+    config = session.config
+    if config.pluginmanager.has_plugin("dsession"):
+        return  # the controller of xdist collects nothing
+    if next(options.yaml_files(config), None) is not None:
+        from pytest_evarness.plugin import plain
+
+        plain.install()
+        from pytest_evarness.plugin.state import SessionState
+
+        SessionState.of(config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.Item]) -> None:
+    """Collect files of ours that lie in folders which pytest does not look into."""
+    if next(options.yaml_files(session.config), None) is not None:
+        from pytest_evarness.plugin.unvisited import collect_unvisited
+
+        collect_unvisited(session, items)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail a session that found fewer scenarios than asked for, also when it found none."""

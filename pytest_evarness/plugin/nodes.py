@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,20 +28,46 @@ def collect_file(path: Path, parent: pytest.Collector) -> pytest.Collector | Non
     from pytest_evarness.scenario.collect import kind_to_collect
 
     config = parent.config
+    scenario_folders = options.folders(config, "evarness_scenarios")
     kind = kind_to_collect(
         path,
-        scenario_folders=options.folders(config, "evarness_scenarios"),
+        scenario_folders=scenario_folders,
         contract_folders=options.folders(config, "evarness_contracts"),
         is_named=path in options.named_on_command_line(config),
     )
-    if kind is None:
-        return None
     state = SessionState.of(config)
+    state.note_visited(path)
     if kind == "scenario":
         file = ScenarioFile.from_parent(parent, path=path, state=state)
         state.files.append(file)
         return file
-    return LibraryFile.from_parent(parent, path=path, state=state)
+    if kind == "library":
+        return LibraryFile.from_parent(parent, path=path, state=state)
+    if any(path.is_relative_to(folder) for folder in scenario_folders):
+        line = _line_of_key(path)
+        if line is not None:
+            return MisplacedFile.from_parent(parent, path=path, state=state, line=line)
+    return None
+
+
+# Read before anything is parsed: fixtures and graphs are many, and hardly one is a scenario.
+_KEY = re.compile(rb"""^(["']?)evarness\1[ \t]*:(?=[ \t\r\n]|\Z)""", re.MULTILINE)
+_LOOKED_INTO = 1 << 20
+
+
+def _line_of_key(path: Path) -> int | None:
+    """The line of the key ``evarness`` in a file; None where it has none."""
+    from pytest_evarness.scenario.collect import kind_of_file
+
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(_LOOKED_INTO)
+    except OSError:
+        return None
+    found = _KEY.search(data)
+    if found is None or kind_of_file(path) != "scenario":
+        return None
+    return data.count(b"\n", 0, found.start()) + 1
 
 
 class _OurFile(pytest.File):
@@ -83,7 +110,8 @@ class ScenarioFile(_OurFile):
         """The cases of the file, all of them noted for the plan; or its mistakes."""
         from pytest_evarness.errors import InputError
 
-        self.state.note_opened(self.nodeid)
+        if self.nodeid not in self.state.left_out:
+            self.state.note_opened(self.nodeid)
         try:
             self.nodeid.encode("utf-8")
         except UnicodeEncodeError:
@@ -101,6 +129,15 @@ class ScenarioFile(_OurFile):
             collectors.append(collector)
         return collectors
 
+    def leave_out(self, why: str, *, is_planned: bool) -> None:
+        """The user said that the file is not to be collected; the plan says so, if there is one."""
+        self.state.note_left_out(self.nodeid, why)
+        if not is_planned:
+            return
+        cases = self.open()
+        if isinstance(cases, str):
+            self.state.left_out_broken[self.nodeid] = f"{why}; it would not load: {cases}"
+
 
 class LibraryFile(_OurFile):
     """A contract library: one item ``load`` where it is broken."""
@@ -110,6 +147,27 @@ class LibraryFile(_OurFile):
         text = self.state.library_error(self.path)
         if text is not None:
             yield self.broken(text)
+
+
+class MisplacedFile(_OurFile):
+    """A scenario that by its name or folder is read as something else: one item ``load``."""
+
+    def __init__(self, *, line: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.line = line
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        """Say that nobody would run it."""
+        from pytest_evarness.scenario.collect import EXCLUDED_NAMES
+
+        if self.path.name in EXCLUDED_NAMES or ".cassette." in self.path.name:
+            place, fix = f"the name '{self.path.name}'", "give the scenario another name"
+        else:
+            place, fix = "its folder", "move the scenario out of 'fixtures' and 'graphs'"
+        yield self.broken(
+            f"{self.nodeid}:{self.line}:1: a scenario is not collected from here (got the key"
+            f" 'evarness'; {place} is for what scenarios refer to)\n  try: {fix}"
+        )
 
 
 def library_load_items(session: pytest.Session, state: SessionState) -> None:
@@ -229,7 +287,5 @@ class LoadItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """The file, at its first mistake."""
-        import re
-
         first = re.match(r"[^\n]*?:(\d+):\d+: ", self.text)
         return self.path, int(first[1]) - 1 if first else 0, "load"

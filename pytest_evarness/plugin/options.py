@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 
 __all__ = [
     "add_options",
+    "asked_paths",
     "check_min_scenarios",
     "check_options",
     "count_found",
@@ -21,6 +22,7 @@ __all__ = [
     "key_words",
     "may_be_ours",
     "setting",
+    "yaml_files",
 ]
 
 FOUND: pytest.StashKey[list[int]] = pytest.StashKey()
@@ -127,7 +129,12 @@ def path_setting(config: pytest.Config, name: str) -> Path | None:
 
 def folders(config: pytest.Config, name: str) -> tuple[Path, ...]:
     """The folders of ``evarness_scenarios`` or ``evarness_contracts``, from rootdir."""
-    return tuple(config.rootpath / folder for folder in config.getini(name))
+    return tuple(_normal(config.rootpath / folder) for folder in config.getini(name))
+
+
+def _normal(path: Path) -> Path:
+    """Without ``..``, which would hide that one path lies below another."""
+    return Path(os.path.normpath(path))
 
 
 def check_options(config: pytest.Config) -> None:
@@ -210,7 +217,43 @@ def named_on_command_line(config: pytest.Config) -> list[Path]:
     """Paths that the user gave, without the parts after ``::``."""
     if config.args_source != pytest.Config.ArgsSource.ARGS:
         return []
-    return [config.invocation_params.dir / str(arg).split("::", 1)[0] for arg in config.args]
+    return asked_paths(config)
+
+
+def asked_paths(config: pytest.Config) -> list[Path]:
+    """Where pytest was told to look, by arguments or by itself."""
+    here = config.invocation_params.dir
+    return [_normal(here / str(argument).split("::", 1)[0]) for argument in config.args]
+
+
+def yaml_files(config: pytest.Config) -> Iterator[Path]:
+    """YAML files below our folders, as far as pytest was told to look there; sorted, by name only.
+
+    Folders that tools make are not skipped: a scenario in ``scenarios/build`` is one as well.
+    """
+    asked = [path for path in asked_paths(config) if path.is_dir()]
+    names = ("evarness_scenarios", "evarness_contracts")
+    seen: set[Path] = set()
+    for folder in (folder for name in names for folder in folders(config, name)):
+        for path in asked:
+            if path.is_relative_to(folder):
+                start = path
+            elif folder.is_relative_to(path):
+                start = folder
+            else:
+                continue
+            for below in _yaml_below(start):
+                if below not in seen:
+                    seen.add(below)
+                    yield below
+
+
+def _yaml_below(folder: Path) -> Iterator[Path]:
+    for parent, subfolders, files in os.walk(folder):
+        subfolders.sort()
+        for name in sorted(files):
+            if name.lower().endswith((".yaml", ".yml")):
+                yield Path(parent, name)
 
 
 def may_be_ours(config: pytest.Config, path: Path) -> bool:

@@ -79,6 +79,7 @@ def write_plan(state: SessionState) -> None:
         "session": workerinput["evarness_session"],
         "found": options.found(config),
         "line": state.found_line(),
+        "left_out_broken": state.left_out_broken,
         "plan": plan,
     }
     data = json.dumps(record, sort_keys=True, ensure_ascii=True).encode("ascii")
@@ -131,6 +132,7 @@ def collection_finished(node: Any, ids: list[str]) -> None:
         if terminal is not None and terminal.verbosity >= 0:
             terminal.ensure_newline()
             terminal.write_line(plans[0]["line"])
+        state.left_out_broken.update(plans[0]["left_out_broken"])
         state.write_seal(plans[0]["plan"])
 
 

@@ -78,6 +78,9 @@ class SessionState:
         self.broken: dict[str, str] = {}
         self.files: list[ScenarioFile] = []
         self.opened: set[str] = set()
+        self.left_out: dict[str, str] = {}
+        self.left_out_broken: dict[str, str] = {}
+        self._visited: set[str] = set()
         self.load_items: list[LoadItem] = []
         self.why_deselected: dict[str, str] = {}
         self.records: dict[str, CaseRecord] = {}
@@ -156,6 +159,18 @@ class SessionState:
         """A case whose items are about to be collected."""
         self.collected.setdefault(nodeid, _Collected(case))
 
+    def note_visited(self, path: Path) -> None:
+        """A file that was looked at, whatever came of it."""
+        self._visited.add(_place(path))
+
+    def was_visited(self, path: Path) -> bool:
+        """Whether pytest, or we, have been there; also by another way to the same folder."""
+        return _place(path) in self._visited
+
+    def note_left_out(self, nodeid: str, why: str) -> None:
+        """A scenario file that the user does not want to be collected."""
+        self.left_out[nodeid] = why
+
     def note_broken(self, nodeid: str, text: str) -> None:
         """A file that did not load."""
         self.broken[nodeid] = text
@@ -179,17 +194,13 @@ class SessionState:
         return shown
 
     def passed_over(self) -> list[ScenarioFile]:
-        """Files that were asked for, and that ``--lf`` skipped without looking into them."""
-        if not getattr(self.config.option, "lf", False):
-            return []
-        asked = [
-            self.config.invocation_params.dir / str(argument).split("::", 1)[0]
-            for argument in self.config.args
-        ]
+        """Files that were asked for and not looked into, such as those that ``--lf`` skips."""
+        asked = options.asked_paths(self.config)
         return [
             file
             for file in self.files
             if file.nodeid not in self.opened
+            and file.nodeid not in self.left_out
             and any(file.path.is_relative_to(path) for path in asked)
         ]
 
@@ -217,13 +228,15 @@ class SessionState:
         for nodeid, collected in sorted(
             self.collected.items(), key=lambda pair: pair[0].rpartition("::")[0]
         ):
+            words = self.left_out.get(nodeid.rpartition("::")[0], selection)
             deselected = {
-                item.id: self.why_deselected.get(f"{nodeid}::{item.id}", selection)
+                item.id: self.why_deselected.get(f"{nodeid}::{item.id}", words)
                 for item in collected.case.items
                 if item.id not in collected.selected
             }
             cases.append(planned_case(collected.case, nodeid, deselected))
-        broken = [(clean(nodeid), clean(text)) for nodeid, text in sorted(self.broken.items())]
+        texts = {**self.left_out_broken, **self.broken}
+        broken = [(clean(nodeid), clean(text)) for nodeid, text in sorted(texts.items())]
         return build_plan(cases, broken=broken)
 
     def selection_words(self) -> str:
@@ -431,7 +444,8 @@ class SessionState:
         self.plan = plan
         for row in plan["broken"]:
             # The controller of xdist collects nothing itself.
-            self.broken.setdefault(row["file"], row["text"])
+            if row["file"] not in self.left_out_broken:
+                self.broken.setdefault(row["file"], row["text"])
         if not plan["plan"] and not plan["broken"]:
             return
         unmet = options.decisions_for_nothing(self.config, plan["plan"])
@@ -472,6 +486,11 @@ class SessionState:
         """Leave nothing running."""
         if "engine" in self.__dict__:
             self.engine.close()
+
+
+def _place(path: Path) -> str:
+    """The file by its folder's real path: a link to a file is a file of its own."""
+    return os.path.join(os.path.realpath(path.parent), path.name)  # noqa: PTH118 - many, and fast
 
 
 def words(error: Exception) -> str:
