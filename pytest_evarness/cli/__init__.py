@@ -93,6 +93,8 @@ def _dispatch(words: list[str]) -> int:
         return 2
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     wanted = ALIASES.get(named or "", named)
+    if wanted is not None and not wanted.startswith("-") and wanted not in COMMANDS:
+        return _refuse_command(wanted)
     # Only the named command is imported: help alone needs them all.
     for name in COMMANDS:
         if wanted in COMMANDS and name != wanted:
@@ -108,6 +110,22 @@ def _dispatch(words: list[str]) -> int:
         return ended.code if isinstance(ended.code, int) else 2
     code: int = args.run(args)
     return code
+
+
+def _refuse_command(word: str) -> int:
+    from pytest_evarness.core.registry import nearest
+    from pytest_evarness.report.text import one_line
+
+    known = (*COMMANDS, *ALIASES)
+    near = nearest(word, known)
+    print(
+        f"pytest-evarness: no such command (got '{one_line(word, 60)}';"
+        f" known: {', '.join(COMMANDS)})",
+        file=sys.stderr,
+    )
+    if near is not None:
+        print(f"  try: pytest-evarness {near}", file=sys.stderr)
+    return 2
 
 
 def _module(name: str) -> ModuleType:

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from pytest_evarness.bundle.key import PublicKey
 
-__all__ = ["Enclosed", "NotGenuineError", "add_up", "open_bundle"]
+__all__ = ["Enclosed", "NotGenuineError", "add_up", "open_bundle", "refuse_private_keys"]
+
+
+_KEY_HEAD = 4096
 
 
 class NotGenuineError(EvarnessError):
@@ -62,12 +65,35 @@ def open_bundle(path: Path, keys: Sequence[str] = ()) -> Enclosed:
 def _keys(words: Sequence[str]) -> list[PublicKey]:
     from pytest_evarness.bundle.key import load_public_key
 
+    refuse_private_keys(words)
     try:
         return [load_public_key(word) for word in words]
     except UsageError:
         raise
     except EvarnessError as error:
         raise UsageError(f"--key: {error.problem}") from error
+
+
+def refuse_private_keys(words: Sequence[str]) -> None:
+    """Say where ``--key`` names the key that signs rather than the one that verifies.
+
+    Raises:
+        UsageError: One does.
+    """
+    for word in words:
+        path = Path(word)
+        try:
+            if not path.is_file():
+                continue
+            with path.open("rb") as stream:
+                head = stream.read(_KEY_HEAD)
+        except (OSError, ValueError):
+            continue  # whoever reads the key says what is wrong
+        if b"PRIVATE KEY-----" in head:
+            raise UsageError(
+                f"{word}: this is the private key, which signs and stays secret",
+                fix=f"pin '{word}.pub'",
+            )
 
 
 def _verified(path: Path, data: bytes, keys: list[PublicKey]) -> str:

@@ -115,9 +115,13 @@ def parse_decisions(words: Sequence[str]) -> dict[str, str]:
     for word in words:
         node, equals, decision = word.rpartition("=")
         if not equals or not node:
+            # NODE:approve is how some write it; ':' is also the sign of pytest's own option.
+            head, colon, tail = word.rpartition(":")
+            meant = nearest(tail, _DECISIONS) if colon and head else None
+            fix = f"{head}={meant}" if meant else f"{word}=approve" if not equals and word else None
             raise UsageError(
                 f"--approve: must be NODE=approve or NODE=reject (got '{word}')",
-                fix=f"write '--approve {word}=approve'" if not equals and word else None,
+                fix=f"write '--approve {fix}'" if fix else None,
             )
         if decision not in _DECISIONS:
             near = nearest(decision, _DECISIONS)
@@ -153,6 +157,9 @@ def load_cases(
         cases = engine.compile(value, settings.root)
         return engine, _named(source, _chosen(cases, case))
     path = Path(source)
+    # Not Path.is_dir: it raises where the system takes the name for none.
+    if os.path.isdir(path):  # noqa: PTH112
+        raise UsageError(f"{source}: a folder; name one scenario file", fix=_first_scenario(path))
     cases = _chosen(engine.load(path.absolute()), case)
     if decisions:
         bases = {one.base for one in cases}
@@ -174,6 +181,15 @@ def load_cases(
             # The words of this command, not those of pytest's option.
             raise _respelt(error, base) from None
     return engine, _named(shown_name(path, settings.root), cases)
+
+
+def _first_scenario(folder: Path) -> str | None:
+    from pytest_evarness.scenario.collect import kind_of_file
+
+    # A folder may hold very much; only what lies in it is looked at.
+    files = sorted(path for path in folder.glob("*.y*ml") if path.is_file())
+    found = next((path for path in files[:100] if kind_of_file(path) == "scenario"), None)
+    return f"name '{found}'" if found is not None else None
 
 
 def _respelt(error: InputError, base: str) -> InputError:

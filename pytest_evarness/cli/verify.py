@@ -115,7 +115,9 @@ def _options(args: argparse.Namespace) -> Options:
 
 def _keys(args: argparse.Namespace) -> list[PublicKey]:
     from pytest_evarness.bundle.key import load_public_key, load_trust_dir
+    from pytest_evarness.cli.enclosed import refuse_private_keys
 
+    refuse_private_keys(args.key)
     try:
         keys = [load_public_key(word) for word in args.key]
         if args.trust_dir is not None:

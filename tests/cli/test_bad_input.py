@@ -114,3 +114,18 @@ def test_each_command_explains_itself(command: Command, name: str) -> None:
     done = command(name, "--help")
     assert done.code == 0
     assert name in done.out
+
+
+@pytest.mark.parametrize(
+    ("word", "near"), [("prov", "prove"), ("valdate", "validate"), ("xyzzy", None), ("", None)]
+)
+def test_an_unknown_command_is_told_with_the_nearest(
+    command: Command, word: str, near: str | None
+) -> None:
+    done = command(word, "a.yaml")
+    assert (done.code, done.out) == (2, "")
+    first, *rest = done.err.splitlines()
+    assert first == (
+        f"pytest-evarness: no such command (got '{word}'; known: {', '.join(COMMANDS)})"
+    )
+    assert rest == ([f"  try: pytest-evarness {near}"] if near else [])

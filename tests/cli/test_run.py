@@ -88,6 +88,8 @@ def test_a_pattern_runs_by_its_name(command: Command) -> None:
     [
         (("--approve", "gate=aprove"), "--approve: the decision must be approve or reject (got"),
         (("--approve", "gate"), "--approve: must be NODE=approve or NODE=reject (got 'gate')"),
+        (("--approve", "gate:approve"), "try: write '--approve gate=approve'"),
+        (("--approve", "gate:rejct"), "try: write '--approve gate=reject'"),
         (("--approve", "=approve"), "--approve: must be NODE=approve or NODE=reject (got"),
         (("--approve", "gte=approve"), "(got 'gte'; gates: gate)"),
         (("--approve", "ask=approve"), "(got 'ask'; gates: gate)"),
@@ -145,3 +147,16 @@ def test_colour_is_for_terminals_that_want_it(
     monkeypatch.setenv("NO_COLOR", "1")
     main(words)
     assert "\x1b" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["run", "prove"])
+def test_a_folder_is_told_to_be_one_with_a_scenario_to_name(
+    command: Command, first: Path, name: str
+) -> None:
+    done = command(name, first.parent)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        f"pytest-evarness: scenarios: a folder; name one scenario file\n  try: name '{first}'\n"
+    )
+    Path("empty").mkdir()
+    assert command(name, "empty").err.endswith("a folder; name one scenario file\n")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pytest_evarness.bundle.key import SigningKey, load_private_key, make_key
-from pytest_evarness.cli import keygen, verify
+from pytest_evarness.cli import keygen, main, verify
 from tests.bundle.builder import APPROVE, PENDING, UNDECIDED, bundle_of, changed, statement_of
 
 Said = tuple[int, str, str]
@@ -159,7 +159,7 @@ def test_wrong_use_is_exit_2(folder: Path, say: Callable[..., Said], tmp_path: P
         ((folder / "missing.json", *pin), "no such file"),
         ((proof, "--key", ""), "an empty key pins nothing"),
         ((proof, "--key", folder / "missing.pub"), "cannot be read"),
-        ((proof, "--key", folder / "key.pem"), "not a public key"),
+        ((proof, "--key", folder / "key.pem"), "this is the private key"),
         ((proof, "--key", "01" + "00" * 31), "small order"),
         ((proof, "--trust-dir", tmp_path), "holds no *.pub"),
         ((proof, "--require-signature"), "without a pin"),
@@ -296,3 +296,18 @@ def test_keygen_never_overwrites(say: Callable[..., Said], tmp_path: Path) -> No
     assert (code, "is not overwritten" in err) == (2, True)
     assert (tmp_path / "k.pem").read_bytes() == before
     assert say(tmp_path / "nowhere" / "k.pem", command=keygen)[0] == 2
+
+
+@pytest.mark.parametrize("name", ["verify", "explain", "render"])
+def test_the_key_that_signs_is_no_pin(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    words = [name, str(folder / "holds.json"), "--key", str(folder / "key.pem")]
+    words += ["--jsonl", "-"] if name == "render" else []
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"{folder / 'key.pem'}: this is the private key" in err
+    assert f"try: pin '{folder / 'key.pem'}.pub'" in err
+    words[3] += ".pub"
+    assert main(words) == 0
