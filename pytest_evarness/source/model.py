@@ -8,19 +8,35 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeAlias, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
 
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.limit import MAX_MISTAKES
 from pytest_evarness.source.quote import kind, nearest, one_of, quoted, shown, with_quotes
 
-__all__ = ["Strict", "merge_faults", "parse_model", "parse_type", "refuse", "unknown_key"]
+__all__ = ["Absent", "Strict", "merge_faults", "parse_model", "parse_type", "refuse", "unknown_key"]
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
+
+
+class _NotNull:
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        (inner,) = (arm for arm in get_args(source) if arm is not type(None))
+        return handler.generate_schema(inner)
+
+
+Absent: TypeAlias = Annotated[T | None, _NotNull()]
+"""The type of a key that may be left out (its default is then None), but not be written as null.
+
+A null that somebody wrote stands where a value is missing by mistake; read as the default it would
+be ignored.
+"""
 
 
 class Strict(BaseModel):

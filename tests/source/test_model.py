@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field, ValidationError
 
-from pytest_evarness.source.model import Strict, parse_model
+from pytest_evarness.source.model import Absent, Strict, parse_model
 from pytest_evarness.source.number import WrittenFloat
 
 
@@ -131,3 +131,23 @@ def test_an_unknown_type_is_told_with_the_nearest_known_one() -> None:
 
 def test_all_mistakes_come_at_once() -> None:
     assert len(texts({"count": "x", "flag": "x", "word": "x", "nobody": 1})) == 4
+
+
+class _WithAbsent(Strict):
+    note: Absent[Annotated[str, Field(min_length=1)]] = None
+
+
+def test_a_key_may_be_left_out_and_not_be_null() -> None:
+    assert parse_model(_WithAbsent, {}) == (_WithAbsent(), [])
+    assert parse_model(_WithAbsent, {"note": "x"})[1] == []
+    (fault,) = parse_model(_WithAbsent, {"note": None})[1]
+    assert (fault.path, fault.text) == (("note",), "must be text (got null)")
+    assert parse_model(_WithAbsent, {"note": ""})[1][0].problem == "must not be empty"
+    assert "null" not in str(_WithAbsent.model_json_schema()["properties"]["note"].get("anyOf"))
+
+
+def test_a_plain_optional_type_would_have_let_null_pass() -> None:
+    class Plain(Strict):
+        note: str | None = None
+
+    assert parse_model(Plain, {"note": None})[1] == []

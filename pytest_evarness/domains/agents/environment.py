@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -20,7 +21,7 @@ from pytest_evarness.core.outcome import Severity
 from pytest_evarness.domains.agents.fault import LLM_FAULTS, TOOL_FAULTS
 from pytest_evarness.domains.agents.text import plain
 from pytest_evarness.errors import Fault
-from pytest_evarness.source.model import Strict, parse_model, refuse, unknown_key
+from pytest_evarness.source.model import Absent, Strict, parse_model, refuse, unknown_key
 from pytest_evarness.source.quote import quoted, shown
 
 if TYPE_CHECKING:
@@ -92,32 +93,37 @@ def provider_fault(name: object) -> Fault | None:
 
 
 class _Match(Strict):
-    contains: Annotated[str, Field(min_length=1)] | None = None
-    pattern: str | None = None
-    equals: str | None = None
-    query_contains: Annotated[str, Field(min_length=1)] | None = None
-    turn: Annotated[int, Field(ge=1)] | None = None
-    provider: str | None = None
-    params: dict[str, Any] | None = None
+    contains: Absent[Annotated[str, Field(min_length=1)]] = None
+    pattern: Absent[Annotated[str, Field(min_length=1)]] = None
+    equals: Absent[str] = None
+    query_contains: Absent[Annotated[str, Field(min_length=1)]] = None
+    turn: Absent[Annotated[int, Field(ge=1)]] = None
+    provider: Absent[str] = None
+    params: Absent[Annotated[dict[str, Any], Field(min_length=1)]] = None
+
+    @model_validator(mode="after")
+    def _asks(self) -> _Match:
+        if not self.model_fields_set:
+            raise refuse("asks nothing", rule="a rule without 'match' answers every call")
+        return self
 
     @field_validator("pattern")
     @classmethod
-    def _compiles(cls, value: str | None) -> str | None:
-        if value is not None:
-            import regex
+    def _compiles(cls, value: str) -> str:
+        import regex
 
-            from pytest_evarness.domains.agents.script import compile_pattern
+        from pytest_evarness.domains.agents.script import compile_pattern
 
-            try:
-                compile_pattern(value)
-            except regex.error as error:
-                raise refuse("is no regular expression", rule=str(error)) from None
+        try:
+            compile_pattern(value)
+        except regex.error as error:
+            raise refuse("is no regular expression", rule=str(error)) from None
         return value
 
     @field_validator("provider")
     @classmethod
-    def _simulated(cls, value: str | None) -> str | None:
-        fault = provider_fault(value) if value is not None else None
+    def _simulated(cls, value: str) -> str:
+        fault = provider_fault(value)
         if fault is not None:
             raise refuse(fault.problem, rule=fault.rule, fix=fault.fix)
         return value
@@ -129,15 +135,13 @@ class _ToolCall(Strict):
 
 
 class _Respond(Strict):
-    text: str | None = None
-    tool_call: _ToolCall | None = None
-    error: str | None = None
+    text: Absent[str] = None
+    tool_call: Absent[_ToolCall] = None
+    error: Absent[str] = None
 
     @model_validator(mode="after")
     def _one(self) -> _Respond:
-        if len(self.model_fields_set) != 1 or None in (
-            getattr(self, k) for k in self.model_fields_set
-        ):
+        if len(self.model_fields_set) != 1:
             raise refuse("must hold exactly one answer", rule="text, tool_call or error")
         return self
 
@@ -153,10 +157,10 @@ _Times = Annotated[int | Literal["any"], BeforeValidator(_check_times)]
 
 
 class _LlmRule(Strict):
-    match: _Match | None = None
-    respond: _Respond | None = None
-    raise_: str | None = Field(default=None, alias="raise")
-    times: _Times | None = None
+    match: Absent[_Match] = None
+    respond: Absent[_Respond] = None
+    raise_: Absent[str] = Field(default=None, alias="raise")
+    times: Absent[_Times] = None
 
     @model_validator(mode="after")
     def _one(self) -> _LlmRule:
@@ -166,15 +170,17 @@ class _LlmRule(Strict):
 
 
 class _ToolRule(Strict):
-    match: _Match | None = None
+    match: Absent[_Match] = None
     result: Any = None
-    raise_: str | None = Field(default=None, alias="raise")
-    times: _Times | None = None
+    raise_: Absent[str] = Field(default=None, alias="raise")
+    times: Absent[_Times] = None
 
     @model_validator(mode="after")
     def _one(self) -> _ToolRule:
         if len({"result", "raise_"} & self.model_fields_set) != 1:
             raise refuse("must hold exactly one answer", rule="result or raise")
+        if "result" in self.model_fields_set and self.result is None:
+            raise refuse("answers null", rule="'result: []' is an answer without documents")
         return self
 
 
@@ -197,7 +203,58 @@ def _rules(model: type[BaseModel], value: Json) -> tuple[Json, list[Fault]]:
             rule, absent = absent_faults(rule, _ABSENT_IN_RULE)
             faults += (fault.under(index) for fault in absent)
         faults += (fault.under(index) for fault in parse_model(model, rule)[1])
+        if isinstance(rule, Mapping) and isinstance(rule.get("result"), list):
+            for number, entry in enumerate(rule["result"]):
+                found = document_faults(entry) if isinstance(entry, Mapping) else []
+                faults += (fault.under(index, "result", number) for fault in found)
     return plain(value), faults
+
+
+DOCUMENT_KEYS = ("body", "id", "score_hint", "snippet", "source", "subject", "text", "title")
+"""Keys of a document that nodes read, or that the published fixtures have."""
+
+
+def document_faults(entry: Mapping[str, Any]) -> list[Fault]:
+    """What cannot be meant in an entry of a list that a tool answers.
+
+    Rows have keys of their own, so only a key that nearly is one of a document's is refused, and
+    only where that one is missing. A result that is no list is free.
+    """
+    faults = []
+    for key, value in entry.items():
+        meant = _document_key(key, value, entry) if key not in DOCUMENT_KEYS else None
+        if meant is not None:
+            faults.append(
+                Fault(
+                    (key,),
+                    "unknown key of a document",
+                    got=quoted(key),
+                    rule=f"known: {', '.join(DOCUMENT_KEYS)}; a result that is no list is free",
+                    fix=f"write '{meant}'",
+                    at_key=True,
+                    code="unknown_key",
+                )
+            )
+    hint = entry.get("score_hint", 0)
+    if isinstance(hint, bool) or not isinstance(hint, int | float):
+        faults.append(Fault(("score_hint",), "must be a number", got=shown(hint)))
+    return faults
+
+
+def _document_key(key: str, value: object, entry: Mapping[str, Any]) -> str | None:
+    word = re.sub(r"[\W_]+", "", key.casefold())
+    for known in DOCUMENT_KEYS:
+        if known in entry:
+            continue
+        plain_word = known.replace("_", "")
+        if word == f"{plain_word}s" and not isinstance(value, str):
+            continue  # the many of a row: texts, sources
+        is_near = word == plain_word or (
+            len(plain_word) > 2 and difflib.SequenceMatcher(None, word, plain_word).ratio() > 0.85
+        )
+        if is_near:
+            return known
+    return None
 
 
 def _parse_tools(value: Json) -> tuple[Json, list[Fault]]:
@@ -220,9 +277,9 @@ def _parse_default_response(value: Json) -> tuple[Json, list[Fault]]:
 
 class _Decision(Strict):
     decision: Literal["approve", "reject"]
-    approver: str | None = None
-    expires_ms: Annotated[int, Field(ge=0)] | None = None
-    revoke_before: str | None = None
+    approver: Absent[str] = None
+    expires_ms: Absent[Annotated[int, Field(ge=0)]] = None
+    revoke_before: Absent[str] = None
 
     @model_validator(mode="after")
     def _fits(self) -> _Decision:
@@ -288,12 +345,12 @@ def _parse_memory(value: Json) -> tuple[Json, list[Fault]]:
 
 
 class _Attack(Strict):
-    kind: Annotated[str, Field(min_length=1)] | None = None
-    type: Annotated[str, Field(min_length=1)] | None = None
+    kind: Absent[Annotated[str, Field(min_length=1)]] = None
+    type: Absent[Annotated[str, Field(min_length=1)]] = None
     via: Literal["user_turn", "tool_result", "document", "memory"] = "user_turn"
-    marker: Annotated[str, Field(min_length=1)] | None = None
+    marker: Absent[Annotated[str, Field(min_length=1)]] = None
     severity: Literal["info", "minor", "major", "critical"] = "major"
-    expect: dict[str, bool | str] = Field(default_factory=dict)
+    expect: Annotated[dict[str, bool | str], Field(min_length=1, default_factory=dict)]
 
     @field_validator("expect")
     @classmethod

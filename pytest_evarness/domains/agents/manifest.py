@@ -17,7 +17,7 @@ from pytest_evarness.domains.agents.template import template_problem
 from pytest_evarness.domains.agents.text import plain
 from pytest_evarness.errors import Fault, InputError, InputErrors
 from pytest_evarness.source.document import Document, load_document
-from pytest_evarness.source.model import Strict, parse_model, refuse, unknown_key
+from pytest_evarness.source.model import Absent, Strict, parse_model, refuse, unknown_key
 from pytest_evarness.source.quote import quoted, shown
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class _Manifest(Strict):
     version: str = "1"
     description: str = ""
     args: dict[str, Any] = Field(default_factory=lambda: {"type": "object"})
-    intent: str | None = None
+    intent: Absent[Annotated[str, Field(min_length=1)]] = None
     safety: _Safety
     executor: _Executor = Field(default_factory=lambda: _Executor(kind="sim"))
     sim: list[Any] = Field(default_factory=list)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pytest_evarness.domains.agents import environment as environment_module
 from pytest_evarness.domains.agents.environment import provider_fault
 from tests.domains.agents import harness as h
 
@@ -45,6 +46,46 @@ GRAPH = h.chain(("input", {}), ("tool", {"tool": "my.tool"}), ("llm", {}), ("out
             "llm.0.times: must be how often it is used (got 0; 1 or more, or any)",
         ),
         ({"llm": [{"result": "x"}]}, None),
+        ({"llm": [{"raise": "x", "match": None}]}, "llm.0.match: must be a mapping (got null)"),
+        (
+            {"llm": [{"raise": "x", "match": {}}]},
+            "llm.0.match: asks nothing (got {}; a rule without 'match' answers every call)",
+        ),
+        ({"llm": [{"raise": "x", "match": {"contains": None}}]}, None),
+        ({"llm": [{"raise": "x", "match": {"pattern": ""}}]}, None),
+        ({"llm": [{"raise": "x", "match": {"params": {}}}]}, None),
+        ({"llm": [{"respond": None}]}, "llm.0.respond: must be a mapping (got null)"),
+        ({"llm": [{"raise": None}]}, "llm.0.raise: must be text (got null)"),
+        ({"llm": [{"raise": "x", "times": None}]}, None),
+        ({"llm": [{"respond": {"text": None}}]}, None),
+        ({"default_response": None}, "default_response: must be a mapping (got null)"),
+        (
+            {"tools": {"my.tool": [{"result": "x", "match": {"query_contains": None}}]}},
+            "tools.my.tool.0.match.query_contains: must be text (got null)",
+        ),
+        (
+            {"tools": {"my.tool": [{"result": None}]}},
+            (
+                'tools.my.tool.0: answers null (got {"result": null}; '
+                "'result: []' is an answer without documents)"
+            ),
+        ),
+        ({"approvals": {"n2": {"decision": "approve", "expires_ms": None}}}, None),
+        ({"approvals": {"n2": {"decision": "approve", "approver": None}}}, None),
+        ({"attacks": [{"kind": "x", "marker": None, "expect": {"run_paused": True}}]}, None),
+        ({"attacks": [{"kind": "x", "marker": "y", "expect": {}}]}, None),
+        (
+            {"tools": {"my.tool": [{"result": [{"id": "a", "snippe": "x"}]}]}},
+            (
+                "tools.my.tool.0.result.0.snippe: unknown key of a document (got 'snippe'; known: "
+                "body, id, score_hint, snippet, source, subject, text, title; "
+                "a result that is no list is free)"
+            ),
+        ),
+        (
+            {"tools": {"my.tool": [{"result": [{"text": "x", "score_hint": "0.9"}]}]}},
+            'tools.my.tool.0.result.0.score_hint: must be a number (got "0.9")',
+        ),
         ({"tools": []}, "tools: must be a mapping (got []; of tool ids to lists of rules)"),
         ({"tools": {"my.tool": {}}}, "tools.my.tool: must be a list (got {}; of rules)"),
         (
@@ -112,6 +153,37 @@ def test_what_is_refused_when_it_is_read(environment: dict[str, Any], fault: str
     assert len(said) == 1
     if fault is not None:
         assert said == [fault]
+
+
+@pytest.mark.parametrize("key", environment_module.DOCUMENT_KEYS)
+@pytest.mark.parametrize("slip", ["case", "space", "x_", "x", "cut", "dash"])
+def test_a_misspelt_key_of_a_document_is_refused_with_what_was_meant(key: str, slip: str) -> None:
+    wrong = {
+        "case": key.upper(), "space": f"{key} ", "x_": f"x_{key}", "x": f"{key}x",
+        "cut": key[:-1], "dash": key.replace("_", "-"),
+    }[slip]  # fmt: skip
+    if wrong == key or (len(key) <= 4 and slip in ("x_", "x", "cut")):
+        return  # too short to be told from a column of a row
+    _, (fault,) = h.parse_environment({"tools": {"my.tool": [{"result": [{wrong: "x"}]}]}})
+    assert (fault.fix, fault.at_key) == (f"write '{key}'", True)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "Paid",
+        7,
+        [],
+        {"snippe": "no list, so it is free"},
+        [{"id": "a", "subject": "b", "snippet": "c", "source": "d", "score_hint": 0.5}],
+        [{"id": "a", "text": "b", "url": "c", "from": "d", "date": "e", "score": 1}],
+        [{"customer": 5, "ids": [1], "texts": ["a"], "sources": []}],
+        ["Paid", 3, None],
+        [{"text": "a", "texts": "b"}],
+    ],
+)
+def test_rows_and_other_values_have_keys_of_their_own(result: Any) -> None:
+    assert h.parse_environment({"tools": {"my.tool": [{"result": result}]}})[1] == []
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pytest_evarness.domains.agents.node.tool import arguments_of
 from pytest_evarness.domains.agents.state import state_of
 from pytest_evarness.domains.agents.template import TemplateError
 from pytest_evarness.domains.agents.text import digest_of_value, forwarded, joined
-from pytest_evarness.source.model import Strict
+from pytest_evarness.source.model import Absent, Strict
 
 if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Context
@@ -29,7 +29,7 @@ _CLASSIFICATION = "public"  # nothing in this version classifies a run
 class _ApprovalGate(Strict):
     prompt: str = "Approve this step?"
     require_when: Literal["always", "classified", "personal_or_secret"] = "always"
-    expires_ms: Annotated[int, Field(ge=0)] | None = None
+    expires_ms: Absent[Annotated[int, Field(ge=0)]] = None
     uses: Annotated[int, Field(ge=1)] = 1
 
 

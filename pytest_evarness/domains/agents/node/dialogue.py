@@ -15,7 +15,7 @@ from pytest_evarness.domains.agents.node.declare import declare
 from pytest_evarness.domains.agents.schema import schema_faults, validator_of, violation
 from pytest_evarness.domains.agents.state import state_of
 from pytest_evarness.domains.agents.text import compact, joined, text_of
-from pytest_evarness.source.model import Strict, refuse
+from pytest_evarness.source.model import Absent, Strict, refuse
 from pytest_evarness.source.quote import nearest, quoted
 
 if TYPE_CHECKING:
@@ -209,15 +209,8 @@ PROMPT_TEMPLATE = declare(
 
 class _OutputParser(Strict):
     format: Literal["text", "json"] = "text"
-    schema_: dict[str, Any] | None = Field(default=None, alias="schema")
+    schema_: Absent[dict[str, Any]] = Field(default=None, alias="schema")
     required: bool = False
-
-    @field_validator("schema_")
-    @classmethod
-    def _written(cls, value: dict[str, Any] | None) -> dict[str, Any]:
-        if value is None:
-            raise refuse("must be a mapping", rule="without the key nothing is held to a schema")
-        return value
 
     @model_validator(mode="after")
     def _needs_json(self) -> _OutputParser:

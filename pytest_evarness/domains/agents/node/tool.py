@@ -19,7 +19,7 @@ from pytest_evarness.domains.agents.template import (
     template_problem,
 )
 from pytest_evarness.domains.agents.text import forwarded, joined
-from pytest_evarness.source.model import Strict, refuse
+from pytest_evarness.source.model import Absent, Strict, refuse
 
 if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Context
@@ -48,11 +48,11 @@ def _inert() -> Any:
 
 class _Tool(Strict):
     tool: Annotated[str, Field(min_length=1)]
-    args: dict[str, Any] | None = None
+    args: Absent[dict[str, Any]] = None
     approve_side_effects: bool = False
     retries: Annotated[int, Field(ge=0, le=100)] = 0
     timeout_ms: Annotated[int, Field(ge=1)] = 3000
-    intent: Annotated[str, Field(min_length=1)] | None = None
+    intent: Absent[Annotated[str, Field(min_length=1)]] = None
     mode: Literal["sim"] = "sim"
     allow_hosts: Any = _inert()
     root: Any = _inert()
