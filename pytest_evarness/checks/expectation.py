@@ -145,7 +145,7 @@ def _another_status(
             f" (declared end: {expected}){_pending(evidence)}"
         )
     elif status == "unscripted":
-        reason = f"the script ran out before the run ended{_why_ended(evidence, status)}"
+        reason = f"the script has no answer{_why_ended(evidence, status)}"
     else:
         reason = f"the run was stopped from outside: {evidence.a.error or 'no end was reached'}"
     return _finding(item, Outcome.INDETERMINATE, reason, causes=(cause,), evidence=evidence)
@@ -171,6 +171,8 @@ def _why_ended(evidence: Evidence, status: str) -> str:
     for event in reversed(evidence.events):
         if wanted is not None and event.get("type") == wanted:
             payload = _payload(event)
+            if wanted == "script_exhausted" and isinstance(payload.get("detail"), str):
+                return f": {payload['detail']}"
             if wanted == "script_exhausted":
                 scripted = payload.get("scripted")
                 noun = "response" if scripted == 1 else "responses"

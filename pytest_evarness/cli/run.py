@@ -194,8 +194,10 @@ def _tell_end(run: Run) -> None:
     from pytest_evarness.report.text import clean, one_line
 
     lines = [f"{run.status} after {len(run.events)} events"]
-    if run.error is not None:
-        lines[0] += f": {one_line(run.error, 600)}"
+    detail = run.events[-1].payload.get("detail") if run.status == "unscripted" else None
+    why = detail if isinstance(detail, str) else run.error
+    if why is not None:
+        lines[0] += f": {one_line(why, 600)}"
     if run.pending is not None:
         node = one_line(run.pending["node"])
         lines.append(f"  waits for a decision at {node}: {one_line(run.pending['prompt'])}")

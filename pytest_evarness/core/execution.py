@@ -315,11 +315,13 @@ class _Engine:
             self._pause(paused)
         except EnvironmentExhausted as exhausted:
             self.is_closing = True
-            call = {
+            call: dict[str, Json] = {
                 "script": exhausted.script,
                 "scripted": exhausted.scripted,
                 "call": exhausted.call,
             }
+            if exhausted.detail is not None:
+                call["detail"] = exhausted.detail
             self.emit("script_exhausted", call, self.node_id)
             self.status = "unscripted"
             self.error = self.masker.text(str(exhausted))

@@ -66,14 +66,16 @@ class EnvironmentExhausted(Exception):  # noqa: N818 - a published name
         script: ``llm``, or the tool's id.
         scripted: How many answers were scripted.
         call: The number of the call that found none, from 1.
+        detail: Why, where answers were left that did not fit the call; recorded with the event.
     """
 
-    def __init__(self, script: str, scripted: int, call: int) -> None:
+    def __init__(self, script: str, scripted: int, call: int, detail: str | None = None) -> None:
         plural = "response" if scripted == 1 else "responses"
         super().__init__(f"{scripted} {plural} scripted, call {call} made, script {script}")
         self.script = script
         self.scripted = scripted
         self.call = call
+        self.detail = detail
 
 
 # -- what a node sees --------------------------------------------------------------------------

@@ -160,7 +160,15 @@ _TYPES: tuple[tuple[str, str, JsonObject], ...] = (
     (
         "script_exhausted",
         "More calls were made than the scenario scripts; nothing follows.",
-        _schema({"script": _TEXT, "scripted": _COUNT, "call": {"type": "integer", "minimum": 1}}),
+        _schema(
+            {
+                "script": _TEXT,
+                "scripted": _COUNT,
+                "call": {"type": "integer", "minimum": 1},
+                "detail": _TEXT,
+            },
+            optional=("detail",),
+        ),
     ),
     ("engine_error", "A node raised what no harness step raises.", _schema({"reason": _TEXT})),
     (

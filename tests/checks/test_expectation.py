@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pytest_evarness.checks.expectation import judge_expectation
@@ -104,3 +106,16 @@ def test_a_crash_shows_the_exception() -> None:
     finding = judge_expectation(expect_item(), evidence("failed", crash, LAST["failed"]))
     assert "ValueError: no such row" in finding.reason
     assert 0 in finding.witness.events
+
+
+def test_a_script_without_an_answer_says_why() -> None:
+    payload: dict[str, Any] = {"script": "llm", "scripted": 1, "call": 2}
+    over = judge_expectation(
+        expect_item(), evidence("unscripted", ("script_exhausted", "m", payload))
+    )
+    assert over.reason == ("the script has no answer: 1 response scripted, call 2 made, script llm")
+    payload = {**payload, "detail": "no rule of llm matches call 2; ..."}
+    misfit = judge_expectation(
+        expect_item(), evidence("unscripted", ("script_exhausted", "m", payload))
+    )
+    assert misfit.reason == "the script has no answer: no rule of llm matches call 2; ..."

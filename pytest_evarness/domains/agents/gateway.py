@@ -214,7 +214,7 @@ class _Calling:
             return answer
         if script.scripted == 0 and not script.is_background:
             return {"result": []}
-        raise EnvironmentExhausted(self.tool, script.scripted, script.calls)
+        raise EnvironmentExhausted(self.tool, script.scripted, script.calls, script.misfit())
 
     def _inject(self, documents: list[dict[str, Any]]) -> None:
         for index, marker in enumerate(self.state.markers("tool_result")):

@@ -170,6 +170,24 @@ def _manifests(graph: Graph, registry: Registry, overlays: JsonObject) -> list[L
     return findings
 
 
+def _unapproved(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
+    """A node that may not change the world calls a tool that does: every call is refused."""
+    del registry
+    return [
+        LintFinding(
+            "warning",
+            "side_effects_not_approved",
+            f"every call is refused: {quoted(tool)} changes the world and the node does not"
+            " approve side effects",
+            (*graph.path_of(node), "config"),
+            node,
+            fix="write 'approve_side_effects: true'",
+        )
+        for node, tool in side_effecting(graph, overlays).items()
+        if graph.nodes[node].config.get("approve_side_effects") is not True
+    ]
+
+
 def _outputs(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
     """A second output: which of them would be the run's answer is nobody's guess."""
     del registry, overlays
@@ -199,6 +217,7 @@ def register_lint(registry: Registry) -> None:
         ("agents.unreachable", _unreachable),
         ("agents.inert_key", _inert),
         ("agents.no_manifest", _manifests),
+        ("agents.side_effects_not_approved", _unapproved),
         ("agents.second_output", _outputs),
     ):
         registry.lint_rules.register(name, rule)

@@ -10,6 +10,9 @@ from pytest_evarness.domains.agents.text import compact
 
 __all__ = ["PATTERN_SECONDS", "Call", "Rule", "Script", "compile_pattern"]
 
+_MAX_NAMED = 3
+_MAX_ASKED = 80
+
 PATTERN_SECONDS = 1.0
 """An expression that needs longer than this is refused, whatever text it meets."""
 
@@ -97,6 +100,22 @@ class Script:
                 return rule.answer
         return None
 
+    def misfit(self) -> str | None:
+        """Why the call that was just made found no answer, where rules are left; else None."""
+        left = [rule for rule in self._rules if not rule.is_spent]
+        if not left:
+            return None
+        asked = [_asked(rule.answer.get("match") or {}) for rule in left[:_MAX_NAMED]]
+        if len(left) > _MAX_NAMED:
+            asked.append("...")
+        noun = "rule" if len(left) == 1 else "rules"
+        spent = len(self._rules) - len(left)
+        used = f", {spent} used up" if spent else ""
+        return (
+            f"no rule of {self.name} matches call {self.calls}; {len(left)} {noun} did not match:"
+            f" {'; '.join(asked)}{used}"
+        )
+
     def leftovers(self) -> list[str]:
         """What was scripted and not used, one sentence for each rule."""
         left = []
@@ -143,6 +162,15 @@ class Script:
             raise TimeoutError(
                 f"{self.name}[{index}].match.pattern took longer than {PATTERN_SECONDS:g} s"
             ) from None
+
+
+def _asked(match: Mapping[str, Any]) -> str:
+    """What a rule asks of a call, in words."""
+    parts = []
+    for key, wanted in match.items():
+        text = f"'{wanted}'" if isinstance(wanted, str) else compact(wanted)
+        parts.append(f"{key} {text if len(text) <= _MAX_ASKED else text[:_MAX_ASKED] + '…'}")
+    return ", ".join(parts)
 
 
 def _capacity(times: object, in_sequence: bool) -> int | None:

@@ -137,3 +137,18 @@ def test_five_thousand_nodes_take_well_under_half_a_second(shape: str) -> None:
     for rule in rules:
         rule(made, h.registry(), h.overlays())
     assert time.perf_counter() - started < 0.5
+
+
+def test_a_node_that_may_not_change_the_world_is_told_that_its_calls_are_refused() -> None:
+    silent = ("tool", {"tool": "email.send"})
+    (found,) = [
+        one
+        for one in h.remarks(h.chain(IN, GATE, silent, OUT))
+        if one.code == "side_effects_not_approved"
+    ]
+    assert (found.level, found.node) == ("warning", "n3")
+    assert found.message.startswith("every call is refused: 'email.send' changes the world")
+    assert found.fix == "write 'approve_side_effects: true'"
+    for fine in (SEND, READ):
+        codes = [code for _, code, _ in h.codes(h.chain(IN, GATE, fine, OUT))]
+        assert "side_effects_not_approved" not in codes

@@ -128,3 +128,13 @@ def test_a_long_text_is_cut_in_the_event_and_whole_for_the_model() -> None:
     assert request["text"] == "é" * 2048
     assert request["prompt_digest"] == sha256_text(text)
     assert run.output is not None
+
+
+def test_an_event_says_which_rules_did_not_match_and_an_exhausted_script_says_none() -> None:
+    rules = [{"match": {"contains": "nothing"}, "respond": {"text": "x"}}]
+    run = h.run(h.chain(("input", {}), ("llm", {}), ("output", {})), {"llm": rules})
+    payload = h.payload(run, "script_exhausted")
+    assert payload["detail"] == (
+        "no rule of llm matches call 1; 1 rule did not match: contains 'nothing'"
+    )
+    assert run.error == "1 response scripted, call 1 made, script llm"

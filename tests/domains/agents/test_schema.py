@@ -43,6 +43,7 @@ RICH: dict[str, Any] = {
     "$defs": {"line": {"$anchor": "a-line", "examples": [{"propertes": 1}]}},
 }
 
+
 def keywords(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     """The path of every keyword of a schema."""
     found: list[tuple[str | int, ...]] = []
@@ -127,7 +128,7 @@ def test_the_keywords_are_those_of_the_dialect() -> None:
         ({"minContains": 1}, ("minContains",), "'minContains' says nothing without 'contains'"),
         ({"$schema": "http://json-schema.org/draft-07/schema#"}, ("$schema",), "must be the diale"),
         ({"items": {"$id": "x"}}, ("items", "$id"), "a schema inside another one has no '$id'"),
-        ({"$ref": "a.json"}, ("$ref",), "a reference must stay inside the schema (got \"a.j"),
+        ({"$ref": "a.json"}, ("$ref",), 'a reference must stay inside the schema (got "a.j'),
         ({"$ref": 1}, ("$ref",), "is no JSON Schema of 2020-12 (it breaks the rule 'type')"),
         ({"$ref": "#/$defs/x", "$defs": {"y": {}}}, ("$ref",), "the reference leads to no schema"),
         ({"$ref": "#x", "$defs": {"y": {"$anchor": "y"}}}, ("$ref",), "the reference leads to no"),
@@ -176,8 +177,10 @@ def test_the_advice_fits_the_slip(schema: Any, fix: str | None) -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from([*sorted(module._KEYWORDS), "x"]), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from([*sorted(module._KEYWORDS), "x"]), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 

@@ -95,3 +95,23 @@ def test_a_pattern_that_takes_too_long_is_an_error_and_no_mismatch() -> None:
     script = Script("llm", [rule("a", pattern=r"(?:a|aa)+$")])
     with pytest.raises(TimeoutError, match=r"^llm\[0\]\.match\.pattern took longer than 1 s"):
         script.take(Call("a" * 60 + "b", "sim:m", {}))
+
+
+def test_rules_that_do_not_match_are_told_apart_from_a_script_that_is_over() -> None:
+    script = Script("email.send", [rule("a", query_contains="nothing")])
+    assert script.take(Call("q3", "sim:m", {})) is None
+    assert script.misfit() == (
+        "no rule of email.send matches call 1; 1 rule did not match: query_contains 'nothing'"
+    )
+    many = [rule("a", times=1), *(rule("b", turn=9, contains=f"x{n}") for n in range(4))]
+    script = Script("llm", many)
+    assert script.take(Call("q3", "sim:m", {})) is not None
+    assert script.take(Call("q3", "sim:m", {})) is None
+    assert script.misfit() == (
+        "no rule of llm matches call 2; 4 rules did not match: turn 9, contains 'x0';"
+        " turn 9, contains 'x1'; turn 9, contains 'x2'; ..., 1 used up"
+    )
+    over = Script("llm", [rule("a", times=1)])
+    assert over.take(Call("x", "sim:m", {})) is not None
+    assert over.take(Call("x", "sim:m", {})) is None
+    assert over.misfit() is None

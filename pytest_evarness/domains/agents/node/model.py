@@ -57,7 +57,8 @@ def _llm(inputs: Mapping[str, list[Any]], config: _Llm, context: Context) -> str
     respond = {"error": answer["raise"]} if answer and "raise" in answer else None
     respond = respond or (answer or {}).get("respond") or state.environment.get("default_response")
     if respond is None:
-        raise EnvironmentExhausted("llm", state.llm.scripted, state.llm.calls)
+        script = state.llm
+        raise EnvironmentExhausted("llm", script.scripted, script.calls, script.misfit())
     if "error" in respond:
         _fail(respond["error"], context)
     return _answer(respond, config, context, is_cut_short="truncate" in faults)
