@@ -126,6 +126,7 @@ class SessionHooks:
         if not session.config.getoption("collectonly", False) and not is_wrong_use:
             try:
                 problems = state.write_outputs()
+                problems.extend(self._unaccounted(session))
             except Exception as error:  # noqa: BLE001 - pytest would lose its whole summary
                 trace = "".join(traceback.format_exception(error))
                 problems = [f"evarness: an error inside pytest-evarness:\n{trace}"]
@@ -133,9 +134,20 @@ class SessionHooks:
         # A broken file fails by its item; this holds where another plug-in took the item out.
         if green and (problems or state.broken):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+            if terminal is not None:
+                terminal.stats.setdefault("error", [])  # ends in red
         state.notes.extend(problems)
         if problems and not _has_summary(session.config):
             sys.stderr.write("\n".join(clean(problem) for problem in problems) + "\n")
+
+    def _unaccounted(self, session: pytest.Session) -> list[str]:
+        """Sentences for what would be green and must not be."""
+        if session.exitstatus != pytest.ExitCode.OK:
+            return []
+        from pytest_evarness.plugin.account import unaccounted
+
+        return unaccounted(self.state)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Lead with validity: invalid cases, then indeterminate ones, then valid ones."""

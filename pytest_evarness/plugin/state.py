@@ -89,7 +89,7 @@ class SessionState:
         self.mirror_facts: list[str] = []
         self.outcomes: dict[str, int] = {}
         self.notes: list[str] = []
-        self.reported: set[str] = set()
+        self.failed: set[str] = set()
         self.blocking = False
         self.crashed: set[str] = set()
         self.written: Written | None = None
@@ -206,16 +206,21 @@ class SessionState:
 
     def settle(self, items: list[pytest.Item]) -> None:
         """Remember which items are left after every deselection."""
+        from pytest_evarness.plugin.account import SKIPPED_BY_MARK, is_skipped_by_mark
         from pytest_evarness.plugin.nodes import InvariantItem
 
         for collected in self.collected.values():
             collected.selected.clear()
+            collected.waiting.clear()
         for item in items:
             if isinstance(item, InvariantItem):
                 assert item.parent is not None
-                self.collected[item.parent.nodeid].selected.add(item.planned.id)
-        for collected in self.collected.values():
-            collected.waiting = set(collected.selected)
+                collected = self.collected[item.parent.nodeid]
+                collected.waiting.add(item.planned.id)
+                if is_skipped_by_mark(item):
+                    self.why_deselected[item.nodeid] = SKIPPED_BY_MARK
+                else:
+                    collected.selected.add(item.planned.id)
 
     def build_plan(self) -> dict[str, Any]:
         """The plan part of the seal: the same in every process that collected the same files."""
@@ -350,6 +355,8 @@ class SessionState:
 
     def take_report(self, report: pytest.TestReport) -> None:
         """Keep what the summary and the bundle are made of."""
+        if report.failed:
+            self.failed.add(report.nodeid)
         payload = getattr(report, "evarness", None)
         if not isinstance(payload, dict):
             self._take_foreign(report)
@@ -362,7 +369,6 @@ class SessionState:
             if payload["case"] not in self.crashed:
                 self.records.setdefault(payload["case"], CaseRecord.from_record(record))
                 self.mirror_facts = mirror
-        self.reported.add(report.nodeid)
         how, category = payload["how"], payload["category"]
         self.blocking = self.blocking or how == "error"
         name = category or {"error": "error"}.get(how) or report.outcome

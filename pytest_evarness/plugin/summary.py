@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.outcome import Outcome
+from pytest_evarness.plugin.account import SKIPPED_BY_MARK, listed
 from pytest_evarness.plugin.text import clean, first_line, one_line
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def write_summary(state: SessionState, terminal: pytest.TerminalReporter) -> Non
         word = category.upper()
         line = f"{word} {one_line(nodeid)} - {first_line(text)}"
         terminal.write_line(line, red=category != "missed", yellow=category == "missed")
-    for line in _deselected_failing(state):
+    for line in _left_out(state):
         terminal.write_line(line, yellow=True)
     for note in state.notes:
         terminal.write_line(clean(note), red=True)
@@ -156,16 +157,29 @@ def _quality(record: CaseRecord) -> str:
     return f", quality {shown} ({relation} {composite['threshold']})"
 
 
-def _deselected_failing(state: SessionState) -> list[str]:
-    failing = []
-    for nodeid, record in sorted(state.records.items()):
-        for finding in record.findings:
-            full = f"{nodeid}::{finding.id}"
+def _left_out(state: SessionState) -> list[str]:
+    """What was not selected: skipped by a mark, and failing all the same."""
+    skipped: list[str] = []
+    failing: list[str] = []
+    for row in state.plan["plan"] if state.plan is not None else ():
+        record = state.records.get(row["nodeid"])
+        for index, item in enumerate(row["items"]):
+            if item["selected"]:
+                continue
+            full = f"{row['nodeid']}::{item['id']}"
+            if item["why"] == SKIPPED_BY_MARK:
+                skipped.append(full)
+            if record is None or record.findings[index].outcome is not Outcome.FAIL:
+                continue
             # `score` of an invalid case says nothing that its gate does not say.
-            says_nothing = finding.kind == "score" and record.verdict != "valid"
-            if finding.outcome is Outcome.FAIL and full not in state.reported and not says_nothing:
+            if item["kind"] != "score" or record.verdict == "valid":
                 failing.append(full)
-    return [f"deselected but failing: {one_line(', '.join(failing), 2000)}"] if failing else []
+    lines = []
+    if skipped:
+        lines.append(f"{SKIPPED_BY_MARK}: {listed(skipped)}")
+    if failing:
+        lines.append(f"deselected but failing: {listed(failing)}")
+    return lines
 
 
 def _bundle_lines(state: SessionState) -> list[str]:

@@ -117,8 +117,10 @@ IGNORE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", IGNORE)
-@pytest.mark.parametrize("workers", [(), PARALLEL])
+@pytest.mark.parametrize(
+    ("kind", "workers"),
+    [*((kind, ()) for kind in IGNORE), pytest.param("option", ("-n", "2"), marks=pytest.mark.slow)],
+)
 def test_what_the_user_leaves_out_is_in_the_plan_and_no_failure(
     session: Session, kind: str, workers: tuple[str, ...]
 ) -> None:
