@@ -20,7 +20,7 @@ from pytest_evarness.scenario.case import Case
 from pytest_evarness.scenario.environment import DEFAULTS, Environment
 from pytest_evarness.scenario.harness import Harness, Harnesses
 from pytest_evarness.scenario.identifier import check_invariant_id
-from pytest_evarness.scenario.invariant import Contracts, ItemPlan, Planner
+from pytest_evarness.scenario.invariant import VACUITY, Contracts, ItemPlan, Planner
 from pytest_evarness.scenario.matrix import (
     SHORT_NAMES,
     Point,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.graph import Graph
     from pytest_evarness.core.interfaces import LintFinding
     from pytest_evarness.core.json import Json, JsonObject
+    from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.core.registry import Registry
     from pytest_evarness.source.document import Document
 
@@ -226,6 +227,7 @@ class Compiler:
             return None
         planner = Planner(self.contracts, plan, self.name)
         items = planner.build()
+        self._check_softened(current, items)
         if current.is_broken:
             return None
         return self._compiled(
@@ -265,7 +267,10 @@ class Compiler:
             if base is not None:
                 current.fixture = fixture
                 relaid = self._laid(current, base)
-                assert relaid is not None, "the point fitted the scenario, so it fits more keys"
+                if relaid is None:
+                    # The fixture has another kind of value on the way of the point.
+                    current.is_broken = True
+                    return False
                 merged = relaid
         current.merged = self._decided(current, merged)
         return True
@@ -591,7 +596,7 @@ class Compiler:
             entries=entries,
             expect=expect,
             expect_mark=self._mark(current, ("expect",)) if "expect" in current.merged else None,
-            is_expect_written="expect" in current.merged,
+            is_expect_written=_asserts_something(current.merged.get("expect")),
             graph_contracts=self._graph_contracts(harness),
             derived=derived,
             has_threshold=scoring is not None and "pass_threshold" in scoring.model_fields_set,
@@ -602,6 +607,69 @@ class Compiler:
             report=lambda fault: self.wrong(current, fault),
             report_error=lambda error: self._outside(current, error),
         )
+
+    def _check_softened(self, current: _Current, items: Sequence[PlannedItem]) -> None:
+        """Refuse a higher layer that makes a gate of a lower one decide less.
+
+        A case may take an invariant away, which its list of items shows; one that stays under its
+        name keeps its hardness.
+        """
+        by_id = {item.id: item for item in items}
+        layers = (self.base, current.layer.overlay)
+        for entry_id in current.merged.get("invariants", {}):
+            item = by_id.get(entry_id)
+            if item is None:
+                continue
+            declared = [_dig(layer, "invariants", entry_id) for layer in layers]
+            given = [one for one in declared if isinstance(one, dict)]
+            path: Path_ = ("invariants", entry_id)
+            was_gate = any(one.get("gate") is True for one in given)
+            if was_gate and not item.gate:
+                self.wrong(
+                    current,
+                    Fault(
+                        (*path, "gate"),
+                        "a gate of a lower layer cannot be softened",
+                        got="false",
+                        rule="a case may take the whole invariant away: null",
+                        fix="remove 'gate'",
+                    ),
+                )
+            words = [one["vacuous"] for one in given if one.get("vacuous") in VACUITY]
+            strictest = max(words, key=lambda word: VACUITY[word], default="pass")
+            if was_gate and VACUITY[item.vacuous] < VACUITY[strictest]:
+                self.wrong(
+                    current,
+                    Fault(
+                        (*path, "vacuous"),
+                        "a gate of a lower layer cannot be softened",
+                        got=quoted(item.vacuous),
+                        rule=f"below it a vacuous pass counts as {strictest}",
+                    ),
+                )
+
+    def check_judged(self, layers: Sequence[Layer], cases: Sequence[Case]) -> None:
+        """Refuse invariants that no case is judged by: each layer or point took them away."""
+        judged: dict[str, set[str]] = {}
+        for case in cases:
+            ids = judged.setdefault(case.base, set())
+            if len(ids) < len(case.items):
+                ids.update(item.id for item in case.items)
+            else:
+                ids.update(item.id for item in case.items if item.id not in ids)
+        anywhere = set[str]().union(*judged.values())
+        declared = _dig(self.base, "invariants")
+        common = declared if isinstance(declared, dict) else {}
+        for entry_id in common:
+            if entry_id not in anywhere:
+                self.at_top(_unjudged(("invariants", entry_id), "no case is judged by it"))
+        for layer in layers:
+            own = _dig(layer.overlay, "invariants")
+            for entry_id, entry in own.items() if isinstance(own, dict) else ():
+                if entry is None or entry_id in common or entry_id in judged[layer.id]:
+                    continue
+                path = ("cases", layer.id, "invariants", entry_id)
+                self.at_top(_unjudged(path, "the case is not judged by it"))
 
     def _outside(self, current: _Current, error: InputError) -> None:
         current.is_broken = True
@@ -747,12 +815,31 @@ def _budget(given: BudgetShape | None) -> Budget:
     )
 
 
+def _unjudged(path: Path_, problem: str) -> Fault:
+    return Fault(
+        path,
+        problem,
+        got=quoted(str(path[-1])),
+        rule="its 'cases', or a null, leaves it out everywhere",
+        at_key=True,
+    )
+
+
 def _dig(value: object, *keys: str) -> Any:
     for key in keys:
         if not isinstance(value, dict):
             return None
         value = value.get(key)
     return value
+
+
+def _asserts_something(expect: object) -> bool:
+    """Whether a written expectation says anything; an empty list of nodes does not."""
+    if not isinstance(expect, dict):
+        return False
+    return any(key in expect for key in ("status", "output")) or any(
+        expect.get(key) for key in ("nodes_run", "nodes_not_run")
+    )
 
 
 def _texts(value: object) -> list[str]:

@@ -28,12 +28,14 @@ if TYPE_CHECKING:
     from pytest_evarness.core.registry import Registry
     from pytest_evarness.source.place import Mark
 
-__all__ = ["Contracts", "ItemPlan", "Planner"]
+__all__ = ["VACUITY", "Contracts", "ItemPlan", "Planner"]
 
 Path_ = tuple[str | int, ...]
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.:-]+")
-_VACUITY = {"pass": 0, "indeterminate": 1, "fail": 2}
+
+VACUITY = {"pass": 0, "indeterminate": 1, "fail": 2}
+"""What a vacuous pass may count as, weakest first."""
 
 
 class Contracts:
@@ -271,7 +273,7 @@ class Planner:
             else:
                 gate = entry.gate
         vacuous = entry.vacuous if "vacuous" in given else contract.vacuous
-        if contract.gate and _VACUITY[vacuous] < _VACUITY[contract.vacuous]:
+        if contract.gate and VACUITY[vacuous] < VACUITY[contract.vacuous]:
             self.plan.report(
                 Fault(
                     (*path, "vacuous"),

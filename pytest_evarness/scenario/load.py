@@ -164,6 +164,8 @@ class _Loader:
                 case = self.compiler.compile(layer, point)
                 if case is not None:
                     cases.append(case)
+        if not self.errors:
+            self.compiler.check_judged(layers, cases)
         raise_all(self.errors)
         assert len(cases) == count, "a case that is not there would be a case that did not fail"
         return cases
@@ -285,6 +287,17 @@ class _Loader:
         case_marks = self.places.marks_of(case)
         known = case_marks if isinstance(case_marks, dict) else {}
         environment = case.get("environment")
+        if "environment" in case and not isinstance(environment, dict):
+            short = [key for key in case if key in SHORT_NAMES]
+            if environment is not None or short:
+                self.compiler.at_top(
+                    Fault(
+                        ("cases", case_id, "environment"),
+                        "must be a mapping",
+                        got=shown(environment),
+                        rule=f"{quoted(short[0])} is set beside it" if short else None,
+                    )
+                )
         if isinstance(environment, dict):
             found = self.places.marks_of(environment)
             inner.update(environment)
@@ -308,7 +321,7 @@ class _Loader:
                     marks.setdefault("environment", known[key])
                 overlay.setdefault("environment", inner)
             elif key in CASE_KEYS:
-                overlay[key] = inner if key == "environment" and environment == value else value
+                overlay[key] = inner if key == "environment" and isinstance(value, dict) else value
                 if key in known:
                     marks[key] = known[key]
             else:

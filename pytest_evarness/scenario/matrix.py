@@ -104,6 +104,8 @@ def parse_matrix(
     """
     if not isinstance(value, Mapping):
         return (), [Fault((), "must be a mapping", got=shown(value), rule="{KEY: [values]}")]
+    if not value:
+        return (), [Fault((), "must not be empty", got="{}", rule="{KEY: [values]}")]
     if len(value) > MAX_KEYS:
         return (), [Fault((), "has too many keys", got=str(len(value)), rule=f"at most {MAX_KEYS}")]
     faults: list[Fault] = []

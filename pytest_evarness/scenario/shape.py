@@ -179,6 +179,7 @@ NonBlank = Annotated[str, Field(min_length=1)]
 Variable = Annotated[str, AfterValidator(_variable)]
 Tags = Annotated[list[NonBlank], AfterValidator(_once)]
 Ids = Annotated[list[Id], AfterValidator(_once)]
+CaseIds = Annotated[list[Id], Field(min_length=1), AfterValidator(_once)]
 Severity: TypeAlias = Literal["info", "minor", "major", "critical"]
 Vacuity: TypeAlias = Literal["pass", "fail", "indeterminate"]
 Enforcement: TypeAlias = Literal[
@@ -317,7 +318,7 @@ class Entry(Strict):
         description="In the composite; 1.0 with a trace check, 0 for a contract.",
     )
     severity: Severity = Field(default="major", description="A contract brings its own.")
-    cases: Ids = Field(default_factory=list, description="Ids before the matrix; default all.")
+    cases: CaseIds = Field(default_factory=list, description="Ids before the matrix; default all.")
     vacuous: Vacuity = Field(default="pass", description="What a vacuous pass counts as.")
     enforced_by: list[Enforcement] = Field(
         default_factory=list, description="What prevents a violation; see label."
