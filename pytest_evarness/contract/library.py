@@ -19,7 +19,7 @@ from pytest_evarness.core.registry import nearest
 from pytest_evarness.errors import Fault, InputError, InputErrors, Where
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.interfaces import Locations
+    from pytest_evarness.core.interfaces import Locations, Shape
     from pytest_evarness.core.registry import Registry
     from pytest_evarness.source.document import Document
 
@@ -240,6 +240,7 @@ class Library:
         *,
         identities: Mapping[str, frozenset[str]] | None = None,
         beside: Sequence[Path] = (),
+        shapes: Sequence[Shape] = (),
     ) -> Contract:
         """The contract called ``id``, from the highest layer that has it.
 
@@ -247,6 +248,7 @@ class Library:
             id: The name that a scenario or graph gives.
             identities: Known values at identity paths of the graph at hand.
             beside: Folders of the scenario and of the graph.
+            shapes: Of payload fields that the configuration in force knows more of.
 
         Raises:
             InputError: No such contract (with the nearest name), one with mistakes, or one that
@@ -264,7 +266,7 @@ class Library:
         if not candidates:
             raise self._unknown(id, near_files)
         winner = self._winner(id, candidates)
-        return self._with_identities(id, winner, identities)
+        return self._with_identities(id, winner, identities, tuple(shapes))
 
     def _unknown(self, name: str, near_files: Sequence[LibraryFile]) -> InputError:
         known = sorted({one for file in (*self.files, *near_files) for one in file.contracts})
@@ -316,12 +318,16 @@ class Library:
         return candidates[-1]
 
     def _with_identities(
-        self, name: str, file: LibraryFile, identities: Mapping[str, frozenset[str]] | None
+        self,
+        name: str,
+        file: LibraryFile,
+        identities: Mapping[str, frozenset[str]] | None,
+        shapes: tuple[Shape, ...],
     ) -> Contract:
         plain = file.contracts[name]
         if not identities:
             return plain
-        key = (file.shown, file.sha256, name, tuple(sorted(identities.items())))
+        key = (file.shown, file.sha256, name, tuple(sorted(identities.items())), shapes)
         found = self._resolved.get(key)
         if found is None:
             contract, faults = parse_contract(
@@ -330,6 +336,7 @@ class Library:
                 registry=self.registry,
                 identities=identities,
                 label=file.label,
+                shapes=shapes,
             )
             if contract is None:
                 _raise([file.error(name, fault) for fault in faults])

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from pytest_evarness.contract.possible import ORDER, impossible, static_part
 from pytest_evarness.contract.rule import (
     AtMost,
     Eventually,
@@ -23,13 +24,23 @@ from pytest_evarness.contract.rule import (
     roles_of,
     types_of,
 )
+from pytest_evarness.contract.schema import NODE_ID, Place, PlaceError, Schema, joined
 from pytest_evarness.core.json import shown
-from pytest_evarness.core.matcher import Matcher, Path, parse_matcher, parse_path
+from pytest_evarness.core.matcher import (
+    MISSING,
+    Matcher,
+    Operation,
+    Path,
+    Variable,
+    parse_matcher,
+    parse_path,
+)
 from pytest_evarness.core.outcome import Severity
 from pytest_evarness.core.registry import nearest
 from pytest_evarness.errors import Fault
 
 if TYPE_CHECKING:
+    from pytest_evarness.core.interfaces import Shape
     from pytest_evarness.core.json import Json, JsonObject
     from pytest_evarness.core.registry import Registry
 
@@ -72,6 +83,10 @@ KEYS: Final = (
     "assert",
 )
 _PATTERN_KEYS: Final = ("type", "node_id", "where", "satisfies", "bind")
+# Payload fields that hold the type of a node, by event type.
+_NODE_TYPE: Final = "node_type"
+_NODE_TYPES: Final = {"node_started": "type", "node_finished": "type"}
+_MOST_TOOLS: Final = 3
 _SCOPE_KEYS: Final = ("after", "until", "between")
 _CUSTOM: Final = re.compile(r"custom\.[A-Za-z0-9_.:-]+\Z")
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*\Z")
@@ -89,6 +104,7 @@ class Contract:
         path: The file, as the user would name it; empty for inline ones.
         line: In that file, from 1.
         untested: No corpus has tested it.
+        warnings: What a reader of the case should know though it loads.
     """
 
     id: str
@@ -110,6 +126,7 @@ class Contract:
     path: str = ""
     line: int = 1
     untested: bool = True
+    warnings: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def required_types(self) -> frozenset[str]:
@@ -195,6 +212,7 @@ def parse_contract(
     identities: Mapping[str, frozenset[str]] | None = None,
     declared_types: frozenset[str] | None = None,
     label: str = "inline",
+    shapes: Sequence[Shape] = (),
 ) -> tuple[Contract | None, list[Fault]]:
     """Read one contract.
 
@@ -206,13 +224,13 @@ def parse_contract(
             absent is not checked. None checks none.
         declared_types: Types that the sources of a recorded trace declare; known without a schema.
         label: Where it comes from.
+        shapes: Of payload fields that the configuration in force knows more of than the type does.
 
     Returns:
         The contract, or None with at least one fault; fault paths start at ``value``.
     """
-    return _Reader(registry, identities or {}, declared_types or frozenset()).contract(
-        id, value, label
-    )
+    reader = _Reader(registry, identities or {}, declared_types or frozenset(), shapes)
+    return reader.contract(id, value, label)
 
 
 def _unknown_key(path: tuple[str | int, ...], key: object, known: Sequence[str]) -> Fault:
@@ -236,11 +254,14 @@ class _Reader:
         registry: Registry,
         identities: Mapping[str, frozenset[str]],
         declared: frozenset[str],
+        shapes: Sequence[Shape],
     ) -> None:
         self.registry = registry
         self.identities = identities
         self.declared = declared
+        self.shapes = shapes
         self.faults: list[Fault] = []
+        self.warnings: dict[str, None] = {}
         self.has_bind = False
 
     def fault(
@@ -315,6 +336,7 @@ class _Reader:
                 owner=texts["owner"],
                 rationale=texts["rationale"],
                 threat=texts["threat"],
+                warnings=tuple(self.warnings),
             ),
             [],
         )
@@ -471,8 +493,7 @@ class _Reader:
         )
         if "where" not in value and "satisfies" not in value:
             self.fault(at, "needs a condition", rule="'where' or 'satisfies'")
-        types = types_of(match) if match is not None else None
-        where = self.where(value["where"], (*at, "where"), types) if "where" in value else ()
+        where = self.where(value["where"], (*at, "where"), match or ()) if "where" in value else ()
         satisfies = self.satisfies(value, at)
         if match is None:
             return None
@@ -542,8 +563,9 @@ class _Reader:
                 path = self.path(text, (*at, "per", index), stars=False)
                 if path is not None:
                     per.append(path)
+                    self.check_index(path, (*at, "per", index))
                     if of is not None:
-                        self.check_schema(path, (*at, "per", index), types_of(of), at_key=False)
+                        self.place(path, (*at, "per", index), of, at_key=False)
         if n is None or of is None:
             return None
         return AtMost(n, of, tuple(per))
@@ -631,16 +653,16 @@ class _Reader:
             node, faults = parse_matcher(value["node_id"])
             self.faults.extend(fault.under(*at, "node_id") for fault in faults)
             if node is not None:
-                self.check_identity("node_id", node, (*at, "node_id"))
+                self.check_node(node, types, (*at, "node_id"))
         where: tuple[tuple[Path, Matcher], ...] = ()
         if "where" in value:
-            where = self.where(value["where"], (*at, "where"), frozenset(types) if types else None)
+            where = self.where(value["where"], (*at, "where"), (Pattern(types),))
         if equality_only:
             self.check_equality_use(where, (*at, "where"))
         bind: tuple[tuple[str, Path], ...] = ()
         if "bind" in value:
             if anchor:
-                bind = self.bind(value["bind"], (*at, "bind"), frozenset(types) if types else None)
+                bind = self.bind(value["bind"], (*at, "bind"), Pattern(types, where=where))
             else:
                 self.fault(
                     (*at, "bind"),
@@ -682,7 +704,9 @@ class _Reader:
             if not isinstance(name, str):
                 self.fault(here, "must be an event type", shown(name, 60))
             elif name in self.registry.event_types or name in self.declared or _CUSTOM.match(name):
-                if name not in kept:
+                if name in kept:
+                    self.fault(here, "the event type is named twice", f"'{name}'")
+                else:
                     kept.append(name)
             else:
                 near = nearest(name, [*self.registry.event_types.names(), *self.declared])
@@ -697,12 +721,14 @@ class _Reader:
         return tuple(kept) if len(kept) == len(set(map(str, names))) else None
 
     def where(
-        self, got: Json, at: tuple[str | int, ...], types: frozenset[str] | None
+        self, got: Json, at: tuple[str | int, ...], role: Role
     ) -> tuple[tuple[Path, Matcher], ...]:
+        """Conditions on the payload of the events that ``role`` takes."""
         if not isinstance(got, Mapping) or not got:
             self.fault(at, "must be a mapping of payload path to matcher", shown(got, 60))
             return ()
         kept: list[tuple[Path, Matcher]] = []
+        read: list[tuple[Path, Matcher | None]] = []
         for text, spec in got.items():
             here = (*at, text)
             path = self.path(text, here, stars=True, at_key=True)
@@ -710,15 +736,23 @@ class _Reader:
             self.faults.extend(fault.under(*here) for fault in faults)
             if path is None:
                 continue
-            self.check_schema(path, here, types, at_key=True)
+            twin = next((other for other, _ in read if other.steps == path.steps), None)
+            if twin is not None:
+                self.fault(here, f"is the same path as '{twin}'", f"'{path}'", at_key=True)
+            read.append((path, matcher))
             if matcher is not None:
                 kept.append((path, matcher))
-                if text in IDENTITY_PATHS:
-                    self.check_identity(text, matcher, here)
+        # The conditions narrow each other: which tool is asked for says which arguments there are.
+        narrowed = tuple(replace(one, where=(*one.where, *kept)) for one in role)
+        for path, matcher in read:
+            here = (*at, path.text)
+            place = self.place(path, here, narrowed, at_key=True)
+            if matcher is not None and not isinstance(place, PlaceError):
+                self.check_matcher(path, matcher, place, here, role)
         return tuple(kept)
 
     def bind(
-        self, got: Json, at: tuple[str | int, ...], types: frozenset[str] | None
+        self, got: Json, at: tuple[str | int, ...], pattern: Pattern
     ) -> tuple[tuple[str, Path], ...]:
         if not isinstance(got, Mapping) or not got:
             self.fault(at, "must be a mapping of variable to payload path", shown(got, 60))
@@ -736,7 +770,8 @@ class _Reader:
                 continue
             path = self.path(text, (*at, name), stars=False)
             if path is not None:
-                self.check_schema(path, (*at, name), types, at_key=False)
+                self.place(path, (*at, name), (pattern,), at_key=False)
+                self.check_index(path, (*at, name))
                 kept.append((name, path))
         return tuple(kept)
 
@@ -755,10 +790,100 @@ class _Reader:
 
     # -- what a pattern refers to
 
-    def check_identity(self, name: str, matcher: Matcher, at: tuple[str | int, ...]) -> None:
+    def check_node(
+        self, matcher: Matcher, types: tuple[str, ...] | None, at: tuple[str | int, ...]
+    ) -> None:
+        """``node_id`` against what events have there, and the nodes of the graph."""
+        known = self.identities.get("node_id")
+        if self.check_identity("node_id", matcher, at):
+            return
+        faults = impossible(NODE_ID, matcher)
+        self.faults.extend(fault.under(*at) for fault in faults)
+        if faults or known is None:
+            return
+        found = [self.registry.event_types.find(name) for name in types or ()]
+        has_node = {None if one is None else one.has_node for one in found} or {None}
+        values: list[Any] = [] if has_node == {False} else sorted(known)
+        values += [] if has_node == {True} else [None]
+        rule = None
+        if has_node == {False}:
+            rule = f"{', '.join(types or ())}: of the run itself, where node_id is null"
+        elif has_node == {True}:
+            rule = f"a node of the graph: {', '.join(sorted(known)) or 'none'}"
+        self.is_met("node_id", matcher, values, at, rule)
+
+    def is_met(
+        self,
+        name: str,
+        matcher: Matcher,
+        values: Sequence[Any],
+        at: tuple[str | int, ...],
+        rule: str | None = None,
+    ) -> None:
+        """A fault when none of ``values`` meets the matcher."""
+        static = static_part(matcher)
+        if static is None:
+            return
+        test = static.compile()
+        if any(test(value) is True for value in values):
+            return
+        texts = [value for value in values if isinstance(value, str)]
+        wanted = (_sought(one) for one in static.operations)
+        near = next((hit for text in wanted if text and (hit := nearest(text, texts))), None)
+        self.fault(
+            at,
+            f"no declared {name.replace('_type', ' type')} meets this",
+            static.describe(),
+            rule or f"declared: {', '.join(sorted(texts)) or 'none'}",
+            f"did you mean '{near}'?" if near else None,
+            code="unknown_identity",
+        )
+
+    def check_matcher(
+        self,
+        path: Path,
+        matcher: Matcher,
+        place: Place | None,
+        at: tuple[str | int, ...],
+        role: Role,
+    ) -> None:
+        """Refuse what no value at ``path`` can meet."""
+        if any(one.name != "exists" or one.argument for one in matcher.operations):
+            before = len(self.faults)
+            self.check_index(path, at, at_key=True)
+            if len(self.faults) > before:
+                return
+        types = types_of(role)
+        name = path.text
+        if types and all(_NODE_TYPES.get(one) == name for one in types):
+            name = _NODE_TYPE
+        elif name not in IDENTITY_PATHS:
+            name = ""
+        if name and self.check_identity(name, matcher, at):
+            return
+        faults = impossible(place, matcher)
+        self.faults.extend(fault.under(*at) for fault in faults)
+        known = self.identities.get(name)
+        if faults or known is None:
+            return
+        # Events of the user's own may hold anything under such a name.
+        if place is None and types is not None:
+            return
+        values: list[Any] = sorted(known)
+        if place is None:
+            values += [MISSING, None]
+        else:
+            values = [value for value in values if place.fits(value)]
+            values += [MISSING] if place.may_miss else []
+            values += [None] if place.fits(None) else []
+        self.is_met(name, matcher, values, at)
+
+    def check_identity(self, name: str, matcher: Matcher, at: tuple[str | int, ...]) -> bool:
+        """Texts that are compared for equality; whether one of them is not declared."""
         known = self.identities.get(name)
         if known is None:
-            return
+            return False
+        before = len(self.faults)
         for one in matcher.operations:
             values: list[Any] = []
             if one.name in ("equals", "not"):
@@ -770,38 +895,107 @@ class _Reader:
                     near = nearest(value, known)
                     self.fault(
                         at,
-                        f"unknown {name}",
+                        f"unknown {name.replace('_type', ' type')}",
                         f"'{value}'",
                         f"declared: {', '.join(sorted(known)) or 'none'}",
                         f"write '{near}'" if near else None,
                         code="unknown_identity",
                     )
+        return len(self.faults) > before
 
-    def check_schema(
-        self, path: Path, at: tuple[str | int, ...], types: frozenset[str] | None, *, at_key: bool
-    ) -> None:
-        """A path must exist in the payload schema of at least one of the pattern's types."""
-        if not types:
-            return
-        problems: list[tuple[str, str | None]] = []
-        for name in sorted(types):
-            found = self.registry.event_types.find(name)
-            if found is None:
-                return  # custom.* and types that only a trace declares have no schema
-            problem = _schema_problem(found.schema, path)
-            if problem is None:
-                return
-            problems.append((f"{name} has {problem[0]}", problem[1]))
-        near = next((fix for _, fix in problems if fix), None)
+    def place(
+        self, path: Path, at: tuple[str | int, ...], role: Role, *, at_key: bool
+    ) -> Place | PlaceError | None:
+        """What ``path`` meets in the events that ``role`` takes; None where nobody knows.
+
+        A path must exist in the payload of at least one of them.
+        """
+        if any(isinstance(step, int) and step < 0 for step in path.names):
+            return Place((), may_miss=True)
+        met = self.meets(path, role)
+        if not isinstance(met, list):
+            if met is not None and met.strays:
+                self.check_strays(path, met)
+            return met
+        shown_ = met if len(met) <= _MOST_TOOLS else [one for one in met if one[1].fix] or met
+        more = len(met) - len(shown_[:_MOST_TOOLS])
+        texts = [f"{name} has {problem.text}" for name, problem in shown_[:_MOST_TOOLS]]
+        near = next((problem.fix for _, problem in met if problem.fix), None)
         self.fault(
             at,
             "unknown payload path",
             f"'{path}'",
-            "; ".join(text for text, _ in problems),
+            "; ".join([*texts, *([f"and {more} more"] if more else [])]),
             f"write '{near}'" if near else None,
             at_key=at_key,
             code="unknown_path",
         )
+        return met[0][1]
+
+    def meets(self, path: Path, role: Role) -> Place | list[tuple[str, PlaceError]] | None:
+        """The same without a word; the reasons where it exists nowhere."""
+        problems: list[tuple[str, PlaceError]] = []
+        found: Place | None = None
+        for pattern in role:
+            if not pattern.types:
+                return None
+            for name in sorted(pattern.types):
+                entry = self.registry.event_types.find(name)
+                if entry is None or name in self.declared:
+                    return None  # custom.* and types that only a trace declares have no schema
+                for label, place in self.places(name, entry.schema, path, pattern):
+                    if isinstance(place, PlaceError):
+                        problems.append((label, place))
+                    else:
+                        found = place if found is None else found.merged(place)
+        if found is None:
+            return problems or None
+        return replace(found, may_miss=True) if problems else found
+
+    def places(
+        self, name: str, schema: JsonObject, path: Path, pattern: Pattern
+    ) -> Iterable[tuple[str, Place | PlaceError]]:
+        """``(whose, what)`` for one type, and for each value that chooses a shape of the field."""
+        steps = path.names
+        for shape in self.shapes:
+            if name not in shape.types or steps[0] != shape.key or len(steps) == 1:
+                continue
+            for value in self.chosen(shape, pattern):
+                chosen = shape.schemas.get(value)
+                inner = Schema({} if chosen is None else chosen, is_listed=False, base=(shape.key,))
+                place = inner.place(steps[1:])
+                if not shape.is_checked and isinstance(place, Place):
+                    place = Place(((inner, ({},)),), True, place.strays)
+                yield value, place
+            return
+        yield name, Schema(schema, is_listed=True).place(steps)
+
+    def chosen(self, shape: Shape, pattern: Pattern) -> list[str]:
+        """The values at ``shape.by`` that the pattern can match."""
+        tests = [
+            static.compile()
+            for path, matcher in pattern.where
+            if path.text == shape.by and (static := static_part(matcher)) is not None
+        ]
+        values = {*shape.schemas, *self.identities.get(shape.by, ())}
+        return sorted(value for value in values if all(test(value) is not False for test in tests))
+
+    def check_index(self, path: Path, at: tuple[str | int, ...], *, at_key: bool = False) -> None:
+        """Nothing stands before the first element."""
+        if any(isinstance(step, int) and step < 0 for step in path.names):
+            self.fault(at, "an index counts from 0", shown(path.text, 60), at_key=at_key)
+
+    def check_strays(self, path: Path, place: Place) -> None:
+        """An open mapping admits any name; one that looks like a listed name is told."""
+        step = place.strays[0][0]
+        names = frozenset[str]().union(*(names for _, names in place.strays))
+        near = nearest(step, names)
+        if near:
+            meant = joined([near if one == step else one for one in path.names])
+            self.warnings[
+                f"'{path}' is not listed, though more than what is listed is allowed there; "
+                f"did you mean '{meant}'?"
+            ] = None
 
     def check_equality_use(
         self, where: tuple[tuple[Path, Matcher], ...], at: tuple[str | int, ...]
@@ -831,6 +1025,8 @@ class _Reader:
                     self.fault(at, "the anchor binds variables, it does not use them", f"'${name}'")
         if not self.has_bind:
             return
+        if anchor is not None:
+            self.check_variable_kinds(at, anchor, users)
         for role in users:
             for pattern in role:
                 for name in sorted(pattern.variables - set(bound)):
@@ -855,6 +1051,49 @@ class _Reader:
                         code="unused_variable",
                     )
 
+    def check_variable_kinds(
+        self, at: tuple[str | int, ...], anchor: Role, users: Sequence[Role]
+    ) -> None:
+        """A variable whose values are never of the kind that its use needs ties nothing."""
+        kinds: dict[str, frozenset[str]] = {}
+        for name, path in anchor[0].bind:
+            source = self.meets(path, anchor)
+            if isinstance(source, Place):
+                kinds[name] = source.kinds
+        for role in users:
+            for pattern in role:
+                for path, matcher in pattern.where:
+                    place = self.meets(path, (pattern,))
+                    if not isinstance(place, Place):
+                        continue
+                    for name, needed in _needed_kinds(matcher, place):
+                        if name in kinds and not kinds[name] & needed:
+                            self.fault(
+                                at,
+                                f"'{path}' can never meet '${name}'",
+                                f"a {' or '.join(sorted(kinds[name]))}",
+                                f"a {' or '.join(sorted(needed))} is needed",
+                                code="never_equal",
+                            )
+
+
+def _needed_kinds(matcher: Matcher, place: Place) -> Iterable[tuple[str, frozenset[str]]]:
+    for one in matcher.operations:
+        used = one.argument if one.name == "in" else [one.argument]
+        names = [item.name for item in used if isinstance(item, Variable)]
+        if one.name in ("equals", "not", "in"):
+            yield from ((name, place.kinds) for name in names)
+        elif one.name in ORDER:
+            yield from ((name, frozenset({"number"})) for name in names)
+        elif one.name in ("contains", "not_contains") and "list" not in place.kinds:
+            yield from ((name, frozenset({"text"})) for name in names)
+
+
+def _sought(one: Operation) -> str | None:
+    """The text that an operation looks for, roughly."""
+    source = getattr(one.argument, "source", one.argument)
+    return re.sub(r"[\\^$*+?()\[\]|]", "", source) if isinstance(source, str) else None
+
 
 def _has_bind(value: Any) -> bool:
     """Whether any pattern of a primitive has ``bind``; ``where`` holds data, not patterns."""
@@ -863,56 +1102,3 @@ def _has_bind(value: Any) -> bool:
             _has_bind(item) for key, item in value.items() if key != "where"
         )
     return isinstance(value, (list, tuple)) and any(_has_bind(item) for item in value)
-
-
-def _schema_problem(schema: Any, path: Path) -> tuple[str, str | None] | None:
-    """None when the path may exist, else ``(what is there, the nearest path)``."""
-    done: list[str | int | None] = []
-    for step in path.names:
-        if not isinstance(schema, Mapping) or any(
-            key in schema for key in ("anyOf", "oneOf", "allOf", "$ref", "if")
-        ):
-            return None
-        kinds = schema.get("type")
-        allowed = {kinds} if isinstance(kinds, str) else set(kinds or ())
-        where = _joined(done) or "a payload"
-        if isinstance(step, str):
-            if allowed and "object" not in allowed:
-                return f"no fields in {where}: it is {' or '.join(sorted(allowed))}", None
-            fields = schema.get("properties")
-            if not isinstance(fields, Mapping) or (not fields and done):
-                return None
-            if step not in fields:
-                more = schema.get("additionalProperties", False)
-                if more is True or isinstance(more, Mapping):
-                    schema = more if isinstance(more, Mapping) else {}
-                    done.append(step)
-                    continue
-                near = nearest(step, fields)
-                known = ", ".join(sorted(fields)) or "nothing"
-                fix = _joined([*done, near, *path.names[len(done) + 1 :]]) if near else None
-                return f"{known} in {where}", fix
-            schema = fields[step]
-        else:
-            if allowed and "array" not in allowed:
-                return f"no elements in {where}: it is {' or '.join(sorted(allowed))}", None
-            items = schema.get("items")
-            if not isinstance(items, Mapping):
-                return None
-            schema = items
-        done.append(step)
-    return None
-
-
-def _joined(steps: Sequence[str | int | None]) -> str:
-    out = ""
-    for step in steps:
-        if step is None:
-            out += "[*]"
-        elif isinstance(step, int):
-            out += f"[{step}]"
-        elif re.match(r"[^.\[\]]+\Z", step):
-            out += f".{step}" if out else step
-        else:
-            out += f'["{step}"]'
-    return out

@@ -50,9 +50,11 @@ class EventType:
         schema: JSON Schema (2020-12) of the payload; ``properties`` lists every field.
         doc: One sentence: when it is emitted.
         source: ``kernel`` or the name of the domain that registers it.
+        has_node: Whether ``node_id`` is always (True) or never (False) set; None where either is.
     """
 
     name: str
     schema: JsonObject
     doc: str
     source: str
+    has_node: bool | None = None

@@ -36,6 +36,8 @@ __all__ = [
     "Pattern",
     "Predicate",
     "RunPaused",
+    "Shape",
+    "ShapingDomain",
 ]
 
 
@@ -310,6 +312,35 @@ class DerivedInvariant:
     body: JsonObject
     path: tuple[str | int, ...] = ()
     severity: str = "major"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """JSON Schemas of one payload field that depend on the value of another.
+
+    Attributes:
+        types: The event types that have both fields.
+        key: The field that is a mapping (``args``).
+        by: The field that chooses the schema (``tool``).
+        schemas: Schema by the value of ``by``; one that is absent says nothing.
+        digest: Of the schemas, so that two equal shapes are one.
+        is_checked: Whether a value was checked before it got there; else only names are known.
+    """
+
+    types: frozenset[str]
+    key: str
+    by: str
+    schemas: Mapping[str, JsonObject] = field(compare=False, repr=False)
+    digest: str
+    is_checked: bool
+
+
+@runtime_checkable
+class ShapingDomain(Protocol):
+    """A domain whose overlays know the shape of payload fields; asked beside ``identities``."""
+
+    def shapes(self, overlays: JsonObject) -> Sequence[Shape]:
+        """What contracts may ask of such fields."""
 
 
 @runtime_checkable

@@ -197,10 +197,18 @@ _TYPES: tuple[tuple[str, str, JsonObject], ...] = (
 )
 
 
+_HAS_NODE = {
+    **dict.fromkeys(("run_started", "run_paused", "run_failed", "run_finished"), False),
+    **dict.fromkeys(("node_started", "node_finished"), True),
+}
+"""The others speak for a node or for the run, as it happens."""
+
+
 def register_kernel(registry: Registry) -> None:
     """Offer the kernel's event types; custom types need no entry."""
     for name, doc, schema in _TYPES:
-        registry.event_types.register(name, EventType(name, schema, doc, KERNEL))
+        entry = EventType(name, schema, doc, KERNEL, _HAS_NODE.get(name))
+        registry.event_types.register(name, entry)
 
 
 def check_event(registry: Registry, event: Mapping[str, Any]) -> list[str]:

@@ -579,6 +579,8 @@ class Compiler:
         overlays = harness.overlays.values
         identities: dict[str, frozenset[str]] = {
             "node_id": frozenset(graph.nodes),
+            "node_type": frozenset(self.context.registry.node_types.names())
+            | self.context.registry.later_node_types,
         }
         enforcements: set[str] = set()
         derived: list[Any] = []
@@ -602,6 +604,7 @@ class Compiler:
             has_threshold=scoring is not None and "pass_threshold" in scoring.model_fields_set,
             enforcements=frozenset(enforcements),
             identities=identities,
+            shapes=harness.overlays.shapes,
             beside=harness.beside,
             mark_of=lambda path: self._mark(current, path),
             report=lambda fault: self.wrong(current, fault),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core import c1
 from pytest_evarness.core.graph import lint, parse_graph
-from pytest_evarness.core.interfaces import Locations
+from pytest_evarness.core.interfaces import Locations, ShapingDomain
 from pytest_evarness.errors import Fault, InputError, Where
 from pytest_evarness.scenario.code import find_code
 from pytest_evarness.scenario.environment import check_provider
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_evarness.core.graph import Graph
-    from pytest_evarness.core.interfaces import Domain, LintFinding, Overlay
+    from pytest_evarness.core.interfaces import Domain, LintFinding, Overlay, Shape
     from pytest_evarness.core.json import JsonObject
     from pytest_evarness.core.registry import Registry
 
@@ -38,12 +38,14 @@ class Overlays:
         text: The c1 text of ``values``; many cases share it.
         in_force: ``(name, label, sha256 hex)`` of each layer.
         errors: Layers that cannot be used.
+        shapes: What the values know of payload fields.
     """
 
     values: JsonObject
     text: str
     in_force: tuple[tuple[str, str, str], ...]
     errors: tuple[InputError, ...]
+    shapes: tuple[Shape, ...] = ()
 
 
 @dataclass(slots=True)
@@ -233,6 +235,12 @@ class Harnesses:
                     as_error(fault, _overlay_place(overlay, label, fault))
                     for overlay in found
                     for label, fault in overlay.faults
+                ),
+                shapes=tuple(
+                    shape
+                    for domain in self.domains
+                    if isinstance(domain, ShapingDomain)
+                    for shape in domain.shapes(values)
                 ),
             )
             self._overlays[folders] = known

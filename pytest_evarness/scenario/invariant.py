@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pytest_evarness.contract.library import Library
     from pytest_evarness.contract.model import Contract
-    from pytest_evarness.core.interfaces import DerivedInvariant
+    from pytest_evarness.core.interfaces import DerivedInvariant, Shape
     from pytest_evarness.core.json import JsonObject
     from pytest_evarness.core.registry import Registry
     from pytest_evarness.source.place import Mark
@@ -50,21 +50,32 @@ class Contracts:
         self._cases_of: dict[int, tuple[Entry, frozenset[str], list[tuple[int, str]]]] = {}
 
     def named(
-        self, contract_id: str, identities: Mapping[str, frozenset[str]], beside: Sequence[Path]
+        self,
+        contract_id: str,
+        identities: Mapping[str, frozenset[str]],
+        beside: Sequence[Path],
+        shapes: tuple[Shape, ...] = (),
     ) -> Contract | InputError:
         """The contract called ``contract_id``, or why there is none."""
-        key = (contract_id, tuple(sorted(identities.items())), tuple(beside))
+        key = (contract_id, tuple(sorted(identities.items())), tuple(beside), shapes)
         known = self._named.get(key)
         if known is None:
             try:
-                known = self.library.resolve(contract_id, identities=identities, beside=beside)
+                known = self.library.resolve(
+                    contract_id, identities=identities, beside=beside, shapes=shapes
+                )
             except InputError as error:
                 known = error
             self._named[key] = known
         return known
 
     def inline(
-        self, contract_id: str, body: object, identities: Mapping[str, frozenset[str]], **more: Any
+        self,
+        contract_id: str,
+        body: object,
+        identities: Mapping[str, frozenset[str]],
+        shapes: tuple[Shape, ...] = (),
+        **more: Any,
     ) -> tuple[Contract | None, list[Fault]]:
         """A contract whose ``assert`` stands in the scenario; paths begin with ``assert``."""
         from pytest_evarness.contract.model import parse_contract
@@ -75,6 +86,7 @@ class Contracts:
             contract_id,
             id(body),
             tuple(sorted(identities.items())),
+            shapes,
             tuple(sorted(more.items())),
         )
         known = self._inline.get(key)
@@ -85,6 +97,7 @@ class Contracts:
                 registry=self.registry,
                 identities=identities,
                 label="inline",
+                shapes=shapes,
             )
             known = (body, contract, faults)
             self._inline[key] = known
@@ -129,6 +142,7 @@ class ItemPlan:
         graph_contracts: ``(contract id, mark)`` in the graph's order.
         derived: From the environment.
         identities: Known values at identity paths.
+        shapes: What the overlays know of payload fields.
         beside: Folders whose contracts the case may name.
         has_threshold: Whether the case has ``scoring.pass_threshold``.
         enforcements: Active in this case.
@@ -150,6 +164,7 @@ class ItemPlan:
     has_threshold: bool
     enforcements: frozenset[str]
     identities: Mapping[str, frozenset[str]]
+    shapes: tuple[Shape, ...]
     beside: Sequence[Path]
     mark_of: Callable[[Path_], Mark | None]
     report: Callable[[Fault], None]
@@ -308,11 +323,14 @@ class Planner:
                 )
             )
             return
-        contract, faults = self.contracts.inline(entry_id, check.body, self.plan.identities)
+        contract, faults = self.contracts.inline(
+            entry_id, check.body, self.plan.identities, self.plan.shapes
+        )
         for fault in faults:
             self.plan.report(fault.under(*path, "check"))
         if contract is None:
             return
+        self.warnings += [f"{entry_id}: {warning}" for warning in contract.warnings]
         weight = entry.weight if "weight" in given else Fraction(1)
         self._contract_item(
             self.plan.mark_of(path),
@@ -365,10 +383,13 @@ class Planner:
     def _contract(
         self, contract_id: str, path: Path_, *, at_key: bool = False, mark: Mark | None = None
     ) -> Contract | None:
-        found = self.contracts.named(contract_id, self.plan.identities, self.plan.beside)
+        found = self.contracts.named(
+            contract_id, self.plan.identities, self.plan.beside, self.plan.shapes
+        )
         if not isinstance(found, InputError):
             if found.status == "deprecated":
                 self.warnings.append(f"contract {quoted(contract_id)} is deprecated")
+            self.warnings += [f"{contract_id}: {warning}" for warning in found.warnings]
             self.used.append(found)
             return found
         self.asserts = True

@@ -598,3 +598,17 @@ def test_what_must_never_happen_is_said_as_a_sentence() -> None:
     assert said(call, "tool_called") == "a tool_called where args.amount > 10"
     assert said({"any": [call, error]}, "engine_error") == "an engine_error"
     assert said({"node_id": "n1"}, "tool_called") == 'an event where node_id = "n1"'
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_chain_of_another_binding_leaves_no_doubt(fresh: bool) -> None:
+    """A closed and clean trace is decided, in whatever order the values of a binding come."""
+    first = {**GRANT, "where": {"artifact_digest": "$d"}}
+    body = {"precedes": {"first": first, "second": {**CALL, "bind": {"d": "d"}}, "fresh": fresh}}
+    given = [ev("approval_granted", artifact_digest=value) for value in (1, 2)]
+    finding = judge(body, trace(*given, ev("tool_called", d=2), END))
+    assert (finding.outcome, finding.causes, finding.vacuous) == (Outcome.PASS, (), False)
+    for values in ((1,), (1, 3), ("2",)):
+        others = [ev("approval_granted", artifact_digest=value) for value in values]
+        finding = judge(body, trace(*others, ev("tool_called", d=2), END))
+        assert (finding.outcome, finding.causes) == (Outcome.FAIL, ())

@@ -17,6 +17,7 @@ from pytest_evarness.scenario.load import LoadContext, load_scenario
 
 if TYPE_CHECKING:
     from pytest_evarness.contract.library import Library
+    from pytest_evarness.core.interfaces import Shape
 
 GRAPH: dict[str, Any] = {
     "ir_version": 1,
@@ -81,13 +82,14 @@ class Shelf:
         *,
         identities: Mapping[str, frozenset[str]] | None = None,
         beside: Sequence[Path] = (),
+        shapes: Sequence[Shape] = (),
     ) -> Contract:
         self.asked.append(contract_id)
         body = CONTRACTS["hard"] if self.is_lenient else CONTRACTS.get(contract_id)
         if body is None:
             raise InputError(f"unknown contract (got '{contract_id}')", fix="write 'hard'")
         contract, faults = parse_contract(
-            contract_id, body, registry=self.registry, identities=identities
+            contract_id, body, registry=self.registry, identities=identities, shapes=shapes
         )
         assert contract is not None, faults
         return contract

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pytest_evarness.core.interfaces import Shape
 from pytest_evarness.core.registry import nearest
 from pytest_evarness.domains.agents.attack import attack_faults, derive_attacks
 from pytest_evarness.domains.agents.environment import environment_keys
@@ -17,6 +18,7 @@ from pytest_evarness.domains.agents.manifest import (
 )
 from pytest_evarness.domains.agents.node.types import REVOKING
 from pytest_evarness.domains.agents.state import DOMAIN, RunState
+from pytest_evarness.domains.agents.text import digest_of_value
 from pytest_evarness.domains.agents.vocabulary import CLASSIFICATIONS
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.quote import one_of, quoted
@@ -110,6 +112,34 @@ class AgentsDomain:
             "provider": frozenset(providers),
             "classification": frozenset(CLASSIFICATIONS),
         }
+
+    def shapes(self, overlays: JsonObject) -> Sequence[Shape]:
+        """The arguments of each tool, as its manifest has them.
+
+        Only a call that was made had them checked: what was asked for, approved or refused may
+        hold anything under the names that the manifest lists.
+        """
+        schemas = {tool: manifest["args"] for tool, manifest in manifests_of(overlays).items()}
+        digest = digest_of_value(schemas)
+        return [
+            Shape(frozenset({"tool_called"}), "args", "tool", schemas, digest, is_checked=True),
+            Shape(
+                frozenset({"approval_requested", "approval_granted"}),
+                "args",
+                "tool",
+                schemas,
+                digest,
+                is_checked=False,
+            ),
+            Shape(
+                frozenset({"policy_decision"}),
+                "args",
+                "capability",
+                schemas,
+                digest,
+                is_checked=False,
+            ),
+        ]
 
     def aliases(self, overlays: JsonObject) -> Mapping[str, str]:
         """Tool aliases to ids."""

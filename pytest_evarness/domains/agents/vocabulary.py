@@ -9,12 +9,30 @@ from pytest_evarness.core.event import EventType
 if TYPE_CHECKING:
     from pytest_evarness.core.registry import Registry
 
-__all__ = ["CLASSIFICATIONS", "DENIALS", "GOVERNANCE", "SOURCE", "register_events"]
+__all__ = [
+    "CHAIN",
+    "CLASSIFICATIONS",
+    "DENIALS",
+    "GOVERNANCE",
+    "LAYOUTS",
+    "PERSONAL",
+    "SOURCE",
+    "register_events",
+]
 
 SOURCE = "agents"
 
 CLASSIFICATIONS = ("public", "internal", "personal", "secret")
 """From what may go anywhere to what may go nowhere."""
+
+CHAIN = ("pii_scrub", "policy_check", "schema_validate", "audit_tap")
+"""The rules of an interceptor."""
+
+LAYOUTS = ("answer_with_context", "plain_qa")
+"""The layouts of a prompt that have a name; one of the user's own is ``custom``."""
+
+PERSONAL = ("email", "credit_card", "ssn", "phone")
+"""The kinds of personal data that are replaced."""
 
 DENIALS = (
     "not_offered",
@@ -79,7 +97,7 @@ _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "prompt_assembled": (
         "A prompt was laid out.",
-        _object({"template": _TEXT, "tokens": _COUNT}),
+        _object({"template": _one_of(*LAYOUTS, "custom"), "tokens": _COUNT}),
     ),
     "llm_request": (
         "A model was asked.",
@@ -116,7 +134,7 @@ _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
     "interceptor_applied": (
         "One rule of an interceptor's chain looked at the text.",
         _object(
-            {"rule": _TEXT},
+            {"rule": _one_of(*CHAIN)},
             {
                 "count": _COUNT,
                 "verdict": _one_of("allow", "deny"),
@@ -132,7 +150,7 @@ _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
         _object(
             {
                 "count": {"type": "integer", "minimum": 1},
-                "rules_hit": {"type": "array", "items": _TEXT},
+                "rules_hit": {"type": "array", "items": _one_of(*PERSONAL)},
             }
         ),
     ),
@@ -161,7 +179,12 @@ _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "approval_skipped": (
         "A gate did not ask, because its condition was not met.",
-        _object({"require_when": _TEXT, "classification": _one_of(*CLASSIFICATIONS)}),
+        _object(
+            {
+                "require_when": _one_of("classified", "personal_or_secret"),
+                "classification": _one_of(*CLASSIFICATIONS),
+            }
+        ),
     ),
     "approval_revoked": (
         "An approval was taken back.",
@@ -277,4 +300,4 @@ _NAMED_ONLY: dict[str, tuple[str, dict[str, Any]]] = {
 def register_events(registry: Registry) -> None:
     """Add the vocabulary to ``registry``."""
     for name, (doc, schema) in {**_TYPES, **_NAMED_ONLY}.items():
-        registry.event_types.register(name, EventType(name, schema, doc, SOURCE))
+        registry.event_types.register(name, EventType(name, schema, doc, SOURCE, has_node=True))
