@@ -521,7 +521,10 @@ class Publisher:
         shown = _shown_path(path, self.root)
         lines = [f"bundle {shown} {word}: {verdict['note']}"]
         unproven = statement["predicate"]["not_proven"]
-        lines.append(f"not proven: {len(unproven)} remarks, first: {unproven[0]}")
+        lines.append(
+            f"not proven: {len(unproven)} remarks ('pytest-evarness explain {shown}' lists them),"
+            f" first: {unproven[0]}"
+        )
         chosen = self.key
         if chosen is None:
             lines.append("unsigned: nobody vouches for this bundle")

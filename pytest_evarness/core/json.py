@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -9,6 +10,11 @@ __all__ = ["Json", "JsonObject", "kind_of", "shown"]
 
 Json: TypeAlias = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 JsonObject: TypeAlias = Mapping[str, Json]
+
+
+# Removed before anything is escaped: what is left of a colour, "[31m", would stay for ever.
+_COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_ESCAPED_COLOUR = re.compile(r"(?<!\\)((?:\\\\)*)\\u001b\[[0-?]*[ -/]*[@-~]")
 
 
 def kind_of(value: object) -> str:
@@ -35,12 +41,15 @@ def shown(value: object, limit: int = 120) -> str:
     import json
 
     if isinstance(value, str):
-        text = '"' + "".join(_visible(char) for char in value[: limit + 1]) + '"'
+        plain = _COLOUR.sub("", value) if "\x1b" in value else value
+        text = '"' + "".join(_visible(char) for char in plain[: limit + 1]) + '"'
     else:
         try:
             text = json.dumps(value, ensure_ascii=True, sort_keys=True, allow_nan=True)
         except (TypeError, ValueError, RecursionError):
             text = f"a {kind_of(value)}"
+        if "u001b[" in text:
+            text = _ESCAPED_COLOUR.sub(r"\1", text)
     return text if len(text) <= limit + 2 else text[:limit] + "…"
 
 

@@ -95,6 +95,10 @@ def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.It
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail a session that found fewer scenarios than asked for, also when it found none."""
     options.check_min_scenarios(session)
+    if session.config.pluginmanager.has_plugin("dsession"):
+        from pytest_evarness.plugin import parallel
+
+        parallel.remove_plans(session.config)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -200,8 +201,11 @@ def decisions_for_nothing(config: pytest.Config, plan: Sequence[Mapping[str, Any
     known = {name for case in plan for name in (case["case"], case["base"])}
     for text in config.getoption(_dest("approve"), None) or ():
         case = text.partition(":")[0]
-        if case not in known:
-            return f"--evarness-approve: no collected case has this id (got {case!r})"
+        if case in known:
+            continue
+        near = difflib.get_close_matches(case[:200], sorted(known), n=1, cutoff=0.6)
+        fix = f"; try: write '{near[0]}'" if near else ""
+        return f"--evarness-approve: no collected case has this id (got {case!r}{fix})"
     return None
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "configure_node",
     "make_scheduler",
     "node_down",
+    "remove_plans",
     "session_name",
     "write_plan",
 ]
@@ -62,7 +63,18 @@ def node_down(node: Any) -> None:
 
 
 def _plan_path(config: pytest.Config, worker: str) -> Path:
-    return config.rootpath / ".evarness" / f"plan-{worker}.json"
+    # Two sessions may run over one root directory, and both have a worker gw0.
+    return config.rootpath / ".evarness" / f"plan-{session_name(config)}-{worker}.json"
+
+
+def remove_plans(config: pytest.Config) -> None:
+    """In the controller: the seal holds what the workers wrote."""
+    name = config.stash.get(SESSION, None)
+    if name is None:
+        return
+    for path in (config.rootpath / ".evarness").glob(f"plan-{name}-*.json"):
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def write_plan(state: SessionState) -> None:

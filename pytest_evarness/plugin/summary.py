@@ -27,12 +27,15 @@ def write_summary(state: SessionState, terminal: pytest.TerminalReporter) -> Non
             for line, markup in _broken(state):
                 terminal.write_line(line, **markup)
         return
-    verbose = terminal.verbosity >= 0 and state.config.getoption("tbstyle", "auto") != "no"
+    style = state.config.getoption("tbstyle", "auto")  # as pytest does it with failures
     undecided = [entry for entry in state.shown_texts if entry[0] == "indeterminate"]
     missed = [entry for entry in state.shown_texts if entry[0] == "missed"]
-    if undecided and verbose:
+    if undecided and style != "no":
         terminal.section("INDETERMINATE", sep="=", red=True)
         for _, nodeid, text in undecided:
+            if style == "line":
+                terminal.write_line(f"{one_line(nodeid)}: {first_line(text)}")
+                continue
             terminal.section(one_line(nodeid), sep="_", red=True)
             terminal.write_line(text)
     if not (state.records or state.broken or state.notes or state.seal):

@@ -7,10 +7,11 @@ import re
 __all__ = ["bounded", "clean", "first_line", "one_line"]
 
 # A whole colour or cursor sequence is removed, so that no "[31m" is left behind.
-# So is a colour that stands in a quoted value, where its first character is an escape already.
+# So is one that stands in a quoted value, where its first character is an escape already: once in
+# a value that was shown, more than once in a value inside a text that was shown.
 _SEQUENCE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
-    r"|(?<!\\)\\u001b\[[0-9;:]*m"
+    r"|(?<!\\)\\+(?:u001[bB]|x1[bB]|033)\[[0-?]*[ -/]*[@-~]"
 )
 _ODD = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff"

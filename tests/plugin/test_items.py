@@ -178,7 +178,7 @@ def test_a_decision_from_the_command_line_reaches_its_case(session: Session) -> 
     assert (ran.code, ran.holds) == (0, True)
     ran = session("--evarness-approve=opne:n3=approve")
     assert ran.code == 4
-    assert "no collected case has this id (got 'opne')" in ran.text
+    assert "no collected case has this id (got 'opne'; try: write 'open')" in ran.text
 
 
 def test_every_vacuous_pass_counts_when_asked(session: Session) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.plugin.ran import statement_of
-from tests.plugin.scenarios import echo
+from tests.plugin.scenarios import echo, gated
 
 if TYPE_CHECKING:
     from tests.plugin.ran import Session
@@ -100,3 +100,19 @@ def test_paths_of_options_start_where_pytest_was_called(
     ran = session("--evarness-bundle=word.json", f"--rootdir={pytester.path}", str(pytester.path))
     assert ran.code == 0
     assert (sub / "word.json").is_file()
+
+
+def test_a_decision_for_a_case_that_is_not_there_names_the_nearest(session: Session) -> None:
+    files = {"scenarios/g.yaml": gated()}
+    ran = session("--evarness-approve=aprove:n3=approve", files=files)
+    assert ran.code == 4
+    said = "no collected case has this id (got 'aprove'; try: write 'approve')"
+    assert f"--evarness-approve: {said}" in ran.text
+    assert session("--evarness-approve=approve:n3=approve").code == 0
+
+
+def test_a_decision_for_a_node_that_is_not_there_is_told_once_and_truly(session: Session) -> None:
+    ran = session("--evarness-approve=approve:nope=approve", files={"scenarios/g.yaml": gated()})
+    assert ran.code == 1
+    assert "nope" in ran.text
+    assert "no collected case has this id" not in ran.text

@@ -53,6 +53,26 @@ def test_a_tool_result_that_tries_to_speak_to_the_terminal_does_not(session: Ses
     assert ran.counts == {"failed": 1, "passed": 1}
     assert "\x1b" not in ran.text
     assert "\x00" not in ran.text
+    assert "[31m" not in ran.text
+
+
+def test_colour_in_a_quoted_value_reaches_no_report(session: Session) -> None:
+    scenario = echo(
+        environment={"user_input": "a \x1b[31mred\x1b[0m b"},
+        expect={"status": "completed", "output": {"contains": "\x1b[1mnever\x1b[0m said"}},
+        invariants={
+            "it": traced(
+                {"never": {"type": "run_started", "where": {"input": {"contains": "red"}}}}
+            )
+        },
+    )
+    words = ("--junitxml=j.xml", "--evarness-junit=ours.xml", "-vv")
+    ran = session(*words, files={"scenarios/a.yaml": scenario})
+    assert ran.code == 1
+    for text in (ran.text, *((ran.root / name).read_text() for name in ("j.xml", "ours.xml"))):
+        assert "red" in text
+        assert "[31m" not in text
+        assert "[0m" not in text
 
 
 def read(path: Path) -> dict[str, ET.Element]:
@@ -179,6 +199,9 @@ def test_no_verbosity_hides_that_something_is_undecided(
 ) -> None:
     ran = session(*words, files={"scenarios/a.yaml": echo(invariants={"it": OPEN})})
     assert ran.code == 1
+    # Its text stands where that of a failure would.
+    assert ("= INDETERMINATE =" in ran.text) == ("--tb=no" not in words)
+    assert ("  rule:     a rule of the tests" in ran.text) == ("--tb=" not in words[0])
     assert "INDETERMINATE scenarios/a.yaml::default::it - indeterminate (malformed" in ran.text
 
 

@@ -155,6 +155,12 @@ def test_each_case_runs_once_under_the_session_of_its_seal(pair: tuple[Ran, Ran]
             assert header["seal"] == seal["digest"] == ran.predicate["seal"]["digest"]
 
 
+def test_no_plan_of_a_worker_is_left_behind(pair: tuple[Ran, Ran]) -> None:
+    _, both = pair
+    left = sorted(path.name for path in (both.root / ".evarness").iterdir())
+    assert left == [".gitignore", "proof.json", "proof.seal.json", "runs"]
+
+
 def test_what_crosses_processes_is_json(pair: tuple[Ran, Ran]) -> None:
     for ran in pair:
         seen = (ran.root / "seen.txt").read_text().splitlines()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
+from pytest_evarness.core.json import shown
 from pytest_evarness.plugin.text import clean as clean_of_the_plugin
 from pytest_evarness.report.text import bounded, clean, first_line, one_line
 
@@ -58,3 +60,31 @@ def test_a_cut_falls_neither_into_an_escape_nor_into_a_colour() -> None:
 
 def test_a_short_text_is_kept_as_it_is() -> None:
     assert bounded("short", 20, whole="elsewhere") == "short"
+
+
+@pytest.mark.parametrize(
+    "escaped",
+    [r"\u001b[31m", r"\u001B[1;31m", r"\x1b[31m", r"\033[31m", r"\\u001b[31m", r"\u001b[2J"],
+)
+def test_colour_goes_where_it_was_escaped_before(escaped: str) -> None:
+    assert clean(f'met "a{escaped}b"') == 'met "ab"'
+    assert one_line(f"a{escaped}b") == "ab"
+    assert bounded(f"a{escaped}b", 100, whole="elsewhere") == "ab"
+
+
+@pytest.mark.parametrize("plain", [r"a[31m]", r"\u001b", r"\u001b31m", r"list[3]", r"C:\x1b"])
+def test_what_is_no_colour_stays(plain: str) -> None:
+    assert clean(plain) == plain
+
+
+def test_many_backslashes_take_no_time() -> None:
+    assert clean("\\" * 200_000) == "\\" * 200_000
+
+
+@pytest.mark.parametrize("wrap", [lambda text: text, lambda text: [{"k": text}], json.dumps])
+def test_a_value_is_shown_without_colour(wrap: Callable[[str], object]) -> None:
+    coloured, plain = wrap("a\x1b[31mred\x1b[0mb"), wrap("aredb")
+    assert clean(shown(coloured)) == shown(plain)
+    # The twin: any other control character is there to be seen.
+    assert "u0007" in shown(wrap("a\x07b"))
+    assert shown("x" * 200 + "\x1b[31m", 10) == '"' + "x" * 9 + "…"
