@@ -619,7 +619,7 @@ class Compiler:
         """
         by_id = {item.id: item for item in items}
         layers = (self.base, current.layer.overlay)
-        for entry_id in current.merged.get("invariants", {}):
+        for entry_id in _dig(current.merged, "invariants") or ():
             item = by_id.get(entry_id)
             if item is None:
                 continue
@@ -638,9 +638,9 @@ class Compiler:
                         fix="remove 'gate'",
                     ),
                 )
-            words = [one["vacuous"] for one in given if one.get("vacuous") in VACUITY]
-            strictest = max(words, key=lambda word: VACUITY[word], default="pass")
-            if was_gate and VACUITY[item.vacuous] < VACUITY[strictest]:
+            words = [word for one in given if isinstance(word := one.get("vacuous"), str)]
+            strictest = max(words, key=lambda word: VACUITY.get(word, 0), default="pass")
+            if was_gate and VACUITY[item.vacuous] < VACUITY.get(strictest, 0):
                 self.wrong(
                     current,
                     Fault(

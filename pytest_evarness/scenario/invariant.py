@@ -227,7 +227,8 @@ class Planner:
                 Fault(
                     (),
                     f"case {quoted(plan.base_id)} asserts nothing",
-                    rule="an invariant, a contract, an attack's expect, or a written expect",
+                    rule="an invariant, a contract, an attack's expect, or a status, output or"
+                    " node in expect",
                     fix="write 'expect: {status: completed}' if that is all it shows",
                 )
             )

@@ -376,3 +376,100 @@ def test_a_case_without_weights_is_told_to_leave_the_threshold_to_the_others(
         )
     )
     assert "try: give an invariant a weight, or remove 'pass_threshold'" in alone
+
+
+# -- what would be judged nowhere, or less hard than it reads --------------------------------------
+
+NO_CALL = "description: d, check: {type: trace, assert: {never: {type: tool_called}}}"
+
+
+def test_an_entry_of_no_case_is_refused(project: Any, minimal: str) -> None:
+    for entry in ("hard: {cases: []}", f"x: {{{NO_CALL}, cases: []}}"):
+        found = project.refused(f"{minimal}invariants: {{{entry}}}\n")
+        assert ".cases: must not be empty (got [])" in found
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "cases: {a: {invariants: {x: null}}}\n",
+        "cases: {a: {invariants: null}, b: {invariants: {x: null}}}\n",
+        "matrix: {invariants.x: [null], seed: [1, 2]}\n",
+        "cases: {a: {invariants: {x: {cases: [b]}}}, b: {invariants: {x: null}}}\n",
+        'cases: {a: {}, b: {invariants: {x: {cases: [a]}}}}\nmatrix: {"invariants.x": [null]}\n',
+    ],
+)
+def test_an_invariant_that_no_case_is_judged_by_is_refused(
+    project: Any, minimal: str, lines: str
+) -> None:
+    found = project.refused(f"{minimal}invariants:\n  x: {{{NO_CALL}}}\n{lines}")
+    assert found.startswith("s.yaml:4:3: invariants: no case is judged by it (got 'x'; ")
+
+
+def test_an_invariant_that_one_case_is_judged_by_may_be_taken_from_others(
+    project: Any, minimal: str
+) -> None:
+    text = f"{minimal}invariants: {{x: {{{NO_CALL}}}}}\n"
+    cases = project.load(f"{text}cases: {{a: {{}}, b: {{invariants: {{x: null}}}}}}\n")
+    assert ["x" in by_id(case) for case in cases] == [True, False]
+    cases = project.load(f"{text}matrix: {{invariants.x: [null, {{gate: true}}]}}\n")
+    assert ["x" in by_id(case) for case in cases] == [False, True]
+
+
+def test_an_invariant_of_a_case_that_its_points_take_away_is_refused(
+    project: Any, minimal: str
+) -> None:
+    lines = f"cases:\n  a: {{invariants: {{x: {{{NO_CALL}}}}}}}\n"
+    found = project.refused(f"{minimal}{lines}matrix: {{invariants.x: [null]}}\n")
+    assert found.startswith("s.yaml:4:20: cases.a.invariants: the case is not judged by it")
+    lines += "  b: {}\n"
+    found = project.refused(f"{minimal}{lines.replace('{description', '{cases: [b], description')}")
+    assert found.startswith("s.yaml:4:20: cases.a.invariants: the case is not judged by it")
+    assert len(project.load(f"{minimal}{lines}")) == 2
+
+
+@pytest.mark.parametrize(
+    ("lines", "place"),
+    [
+        (
+            "cases: {a: {invariants: {x: {gate: false}}}}\n",
+            "s.yaml:4:36: cases.a.invariants.x.gate",
+        ),
+        ("cases: {a: {invariants: {x: {gate: null}}}}\n", "s.yaml:4:29: cases.a.invariants.x"),
+        ("matrix: {invariants.x.gate: [true, false]}\n", "s.yaml:4:36: invariants.x.gate"),
+        ("matrix: {invariants.x.gate: [null]}\n", "s.yaml:3:"),
+    ],
+)
+def test_a_gate_of_the_scenario_cannot_be_softened(
+    project: Any, minimal: str, lines: str, place: str
+) -> None:
+    text = f"{minimal}invariants: {{x: {{gate: true, {NO_CALL}}}}}\n"
+    found = project.refused(text + lines)
+    assert found.startswith(place)
+    assert ": a gate of a lower layer cannot be softened (got false; " in found
+    # The twins: as it is, and where the scenario declares no gate.
+    assert by_id(project.one(text))["x"].gate
+    assert len(project.load(text.replace("gate: true, ", "gate: false, ") + lines)) >= 1
+
+
+def test_a_gate_of_a_case_cannot_be_softened_by_a_point(project: Any, minimal: str) -> None:
+    text = f"{minimal}cases: {{a: {{invariants: {{x: {{gate: true, {NO_CALL}}}}}}}}}\n"
+    found = project.refused(text + "matrix: {invariants.x.gate: [false]}\n")
+    assert "a gate of a lower layer cannot be softened" in found
+
+
+def test_a_soft_contract_that_the_scenario_makes_hard_stays_so(project: Any, minimal: str) -> None:
+    text = f"{minimal}invariants: {{soft: {{gate: true}}}}\n"
+    found = project.refused(text + "cases: {a: {invariants: {soft: {gate: false}}}}\n")
+    assert "a gate of a lower layer cannot be softened" in found
+
+
+def test_what_a_vacuous_pass_of_a_gate_counts_as_cannot_be_weakened(
+    project: Any, minimal: str
+) -> None:
+    text = f"{minimal}invariants: {{x: {{gate: true, vacuous: fail, {NO_CALL}}}}}\n"
+    found = project.refused(text + "cases: {a: {invariants: {x: {vacuous: pass}}}}\n")
+    assert found.startswith("s.yaml:4:39: cases.a.invariants.x.vacuous: a gate of a lower layer")
+    text = text.replace("vacuous: fail", "vacuous: pass")
+    case = project.one(text + "cases: {a: {invariants: {x: {vacuous: fail}}}}\n")
+    assert by_id(case)["x"].vacuous == "fail"

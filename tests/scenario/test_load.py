@@ -466,7 +466,7 @@ def test_a_graph_may_stand_in_the_scenario(project: Any) -> None:
         "      - {id: a, type: input}\n"
         "      - {id: b, type: %s}\n"
         "    edges: [{from: a, to: b}]\n"
-        "expect: {}\n"
+        "expect: {status: completed}\n"
         "cases: {one: {}, two: {subject: {graph: {params: {seed: 9}}}}}\n"
     )
     one, two = project.load(text % "output")
@@ -648,10 +648,22 @@ def bare(project: Any) -> str:
 
 @pytest.mark.parametrize("line", ["", "invariants: {}\n", "invariants: {hard: {cases: [other]}}\n"])
 def test_a_case_that_asserts_nothing_is_refused(project: Any, line: str) -> None:
-    text = f"{bare(project)}{line}cases:\n  other: {{expect: {{}}}}\n  empty: {{}}\n"
+    text = f"{bare(project)}{line}cases:\n  other: {{expect: {{status: blocked}}}}\n  empty: {{}}\n"
     found = project.refused(text)
     assert "cases.empty: case 'empty' asserts nothing" in found
     assert "'other'" not in found
+
+
+@pytest.mark.parametrize(
+    "expect", ["{}", "{nodes_run: []}", "{nodes_not_run: []}", "{nodes_run: [], nodes_not_run: []}"]
+)
+def test_an_expectation_that_says_nothing_asserts_nothing(project: Any, expect: str) -> None:
+    found = project.refused(f"{bare(project)}expect: {expect}\n")
+    assert "case 'default' asserts nothing" in found
+    case = project.one(f"{bare(project)}expect: {expect}\ninvariants: {{hard: {{}}}}\n")
+    (item,) = [item for item in case.items if item.id == "expect"]
+    assert not item.written
+    assert item.definition["status"] == "completed"  # it is judged all the same
 
 
 def test_a_draft_alone_asserts_nothing(project: Any) -> None:
@@ -661,7 +673,15 @@ def test_a_draft_alone_asserts_nothing(project: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["expect: {}\n", "invariants: {hard: {}}\n", "invariants: {soft: {}}\n"]
+    "line",
+    [
+        "expect: {status: completed}\n",
+        "expect: {output: {contains: x}}\n",
+        "expect: {nodes_run: [n4]}\n",
+        "expect: {nodes_not_run: [n4]}\n",
+        "invariants: {hard: {}}\n",
+        "invariants: {soft: {}}\n",
+    ],
 )
 def test_an_expectation_or_an_invariant_is_enough(project: Any, line: str) -> None:
     assert project.one(bare(project) + line).id == "default"

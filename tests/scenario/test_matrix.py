@@ -135,6 +135,7 @@ def test_the_fixture_may_be_a_matrix(project: Any, minimal: str) -> None:
         ("{params.x: [1, '1']}", "gives an id that another value gives"),
         ("{seed.x: [1]}", "environment.seed: must be an integer"),
         ("{environment.user_input.x: [1]}", "the path leads nowhere"),
+        ("{}", "matrix: must not be empty (got {}; {KEY: [values]})"),
         ("{nodes.n1: [1]}", "begins with no key of a case"),
     ],
 )  # fmt: skip
@@ -207,7 +208,7 @@ def test_ids_and_digests_do_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
             "subject: {graph: {id: g, nodes: [{id: a, type: input}, {id: b, type: output}],\n"
             "  edges: [{from: a, to: b}]}}\n"
             "matrix: {params.region: [eu, us, ap], params.tier: [free, pro]}\n"
-            "cases: {zeta: {expect: {}}, alpha: {expect: {}}}\n",
+            "expect: {status: completed}\ncases: {zeta: {}, alpha: {}}\n",
             encoding="utf-8",
         )
     source = str(Path(__file__).resolve().parents[2])

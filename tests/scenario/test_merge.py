@@ -280,3 +280,35 @@ def test_merging_follows_the_rules_and_changes_neither_layer(
     assert merged == slow_merge(slow_merge(low, middle), high)
     assert list(merged) == list(slow_merge(slow_merge(low, middle), high))
     assert repr((low, middle, high)) == before
+
+
+@pytest.mark.parametrize("value", ["x", "3", "[]", "''", "true"])
+def test_an_environment_of_a_case_that_is_no_mapping_is_refused(
+    project: Any, minimal: str, value: str
+) -> None:
+    found = project.refused(f"{minimal}cases:\n  a: {{environment: {value}}}\n")
+    assert found.startswith("s.yaml:4:20: cases.a.environment: must be a mapping (got ")
+    found = project.refused(f"{minimal}cases:\n  a: {{environment: {value}, seed: 1}}\n")
+    assert "must be a mapping" in found
+
+
+def test_null_removes_the_whole_environment_and_stands_beside_no_short_name(
+    project: Any, minimal: str
+) -> None:
+    text = f"{minimal}environment: {{params: {{x: 1}}}}\ncases:\n"
+    case = project.one(f"{text}  a: {{environment: null}}\n")
+    assert case.compiled.environment["params"] == {}
+    found = project.refused(f"{text}  a: {{seed: 1, environment: null}}\n")
+    assert found.startswith("s.yaml:5:29: cases.a.environment: must be a mapping (got null; 'seed'")
+
+
+def test_a_point_that_leads_into_no_mapping_of_the_fixture_is_refused(
+    project: Any, minimal: str
+) -> None:
+    project.write("f.yaml", "faults: x\n")
+    found = project.refused(
+        f"{minimal}environment: {{fixture: f.yaml}}\n"
+        'matrix:\n  environment.faults["email.send"].delay_ms: [1]\n'
+    )
+    assert "matrix: the path leads nowhere" in found
+    assert "f.yaml:1:9: faults: must be a mapping" in found
