@@ -82,6 +82,18 @@ def test_the_matrix_of_the_page_has_the_ids_it_says(
     assert said in text
 
 
+def test_a_point_with_a_colon_has_the_id_that_the_page_says(with_contracts: Any) -> None:
+    with_contracts.write(
+        "m.yaml",
+        "evarness: 1\nsubject: {graph: graphs/send.json}\nexpect: {}\n"
+        'matrix: {schedule: [canonical, reverse, "seed:7"]}\n',
+    )
+    ids = [case.id.removeprefix("default.") for case in load(with_contracts, "m.yaml")]
+    assert ids == ["schedule-canonical", "schedule-reverse", "schedule-v2"]
+    text = (DOCS / "scenarios.md").read_text(encoding="utf-8")
+    assert "`schedule-canonical`, `schedule-reverse` and `schedule-v2`" in text
+
+
 def test_the_mistakes_of_the_page_are_told_as_it_shows(
     with_contracts: Any, files: dict[str, str]
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from pytest_evarness.domains.agents.manifest import parse_manifests
 from pytest_evarness.source.document import parse_yaml
 from tests.domains.agents import harness as h
 
-PAGES = ("agents.md", "patterns.md")
+PAGES = ("agents.md", "patterns.md", "verdicts.md")
 
 
 def examples(page: str) -> list[Any]:
@@ -35,18 +37,55 @@ SCENARIOS = [
 @pytest.mark.parametrize(
     ("scenario", "case"), SCENARIOS, ids=[f"{value['id']}-{case}" for value, case in SCENARIOS]
 )
-def test_every_scenario_of_a_page_is_valid(scenario: Any, case: str, tmp_path: Path) -> None:
-    from pytest_evarness.api import Runner
-    from pytest_evarness.pipeline import Settings
-
-    runner = Runner(Settings(root=tmp_path, home=None, rerun="inline"))
-    try:
-        result = runner.run(copy.deepcopy(scenario), case)
-    finally:
-        runner.close()
+def test_every_scenario_of_a_page_is_valid(scenario: Any, case: str, steps: Path) -> None:
+    result = judged(scenario, case, steps)
     assert result.verdict == "valid", [
         finding.reason for finding in result.findings if finding.outcome
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "case", "invariant"),
+    [
+        ("stopped-by-the-person", "reject", "stopped-at-the-gate"),
+        ("amount-limit", "above", "refused-for-its-amount"),
+    ],
+)
+def test_an_invariant_that_asks_why_notices_another_reason(
+    name: str, case: str, invariant: str, steps: Path
+) -> None:
+    (scenario,) = [
+        copy.deepcopy(value) for value, one in SCENARIOS if (value["id"], one) == (name, case)
+    ]
+    asked = scenario["invariants"][invariant]["check"]["assert"]["eventually"]
+    asked["where"] = {"reason": {"contains": "another reason"}}
+    result = judged(scenario, case, steps)
+    assert result.verdict == "invalid"
+    failed = [finding.id for finding in result.findings if finding.outcome.word == "fail"]
+    assert failed == [invariant]
+
+
+def judged(scenario: Any, case: str, root: Path) -> Any:
+    from pytest_evarness.api import Runner
+    from pytest_evarness.pipeline import Settings
+
+    runner = Runner(Settings(root=root, home=None, rerun="inline"))
+    try:
+        return runner.run(copy.deepcopy(scenario), case)
+    finally:
+        runner.close()
+
+
+@pytest.fixture
+def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A project with the modules that a page shows, importable while the test lasts."""
+    text = (h.REPOSITORY / "docs" / "agents.md").read_text("utf-8")
+    (module,) = re.findall(r"^```python\n# steps\.py\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "steps.py").write_text(module, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "steps", raising=False)
+    yield tmp_path
+    sys.modules.pop("steps", None)  # no other test meets this module
 
 
 def test_every_manifest_of_a_page_is_one() -> None:
