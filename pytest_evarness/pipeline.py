@@ -198,7 +198,7 @@ class Engine(AbstractContextManager["Engine"]):
             # so that anything run A leaves behind is there to be noticed.
             self._ready_mirror().start()
         try:
-            with _log(logs, case, "a", seal) as log:
+            with _log(logs, case, "a", seal) as log, self._restored(case):
                 run_a = execute(
                     compiled, self.registry, secrets=secrets, observers=observers, log=log
                 )
@@ -225,11 +225,20 @@ class Engine(AbstractContextManager["Engine"]):
         from pytest_evarness.core.mirror import MirrorError
 
         if self.settings.rerun == "inline":
-            return execute(case.compiled, self.registry, secrets=secrets), None
+            with self._restored(case):
+                return execute(case.compiled, self.registry, secrets=secrets), None
         try:
             return self._ready_mirror().run(case.compiled, secrets), None
         except MirrorError as error:
             return None, str(error)
+
+    def _restored(self, case: Case) -> AbstractContextManager[object]:
+        """This process is put back after a run of the user's own code; nothing else touches it."""
+        if not _runs_custom(case, self.registry):
+            return nullcontext()
+        from pytest_evarness.core.restore import Restored
+
+        return Restored(f"case {case.id}")
 
     def _ready_mirror(self) -> Mirror:
         from pytest_evarness.core.mirror import Mirror
@@ -290,6 +299,15 @@ def _facts(label: str, run: Run) -> RunFacts:
     )
 
 
+def _runs_custom(case: Case, registry: Registry) -> bool:
+    """Whether a node of the case runs the user's own code."""
+    from pytest_evarness.core.execution import CUSTOM_TRAIT
+
+    kinds = {node.type for node in case.compiled.graph.nodes.values()}
+    found = [registry.node_types.find(kind) for kind in kinds]
+    return any(kind is not None and CUSTOM_TRAIT in kind.traits for kind in found)
+
+
 def _judged_events(case: Case, run: Run, registry: Registry) -> list[dict[str, Any]]:
     """Run A's events as they are judged.
 
@@ -298,11 +316,7 @@ def _judged_events(case: Case, run: Run, registry: Registry) -> list[dict[str, A
     """
     import json
 
-    from pytest_evarness.core.execution import CUSTOM_TRAIT
-
-    kinds = {node.type for node in case.compiled.graph.nodes.values()}
-    found = [registry.node_types.find(kind) for kind in kinds]
-    if any(kind is not None and CUSTOM_TRAIT in kind.traits for kind in found):
+    if _runs_custom(case, registry):
         return [json.loads(event.text) for event in run.events]
     return [event.as_record() for event in run.events]
 

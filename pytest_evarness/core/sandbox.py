@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import gc
+import os
 import sys
 import types
 from typing import TYPE_CHECKING, Any, Self
@@ -70,11 +71,12 @@ class Guard:
         refused: The first refusal, also where the code swallowed it; None when there was none.
     """
 
-    __slots__ = ("_hook", "refused")
+    __slots__ = ("_hook", "_pid", "refused")
 
     def __init__(self) -> None:
         self.refused: DeterminismError | None = None
         self._hook: Any = None
+        self._pid = os.getpid()
 
     def __enter__(self) -> Self:
         # A profiler that runs already has the one place there is; it may stay. The second run
@@ -90,6 +92,10 @@ class Guard:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if os.getpid() != self._pid:
+            # A child that the node left behind, by a way that was not seen: what follows is the
+            # run and the session, and there is one of each.
+            os._exit(70)
         if self._hook is not None and sys.getprofile() is self._hook:
             sys.setprofile(None)
         self._hook = None
