@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.errors import InputError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
 __all__ = ["MIN_LENGTH", "Masker", "placeholder", "read_secrets"]
 
@@ -97,6 +98,28 @@ class Masker:
             name = self._name_by_value.get(str(value))
             return value if name is None else placeholder(name)
         return value
+
+    def find(self, value: Any) -> tuple[str | int, ...] | None:
+        """Where a JSON value first holds a form of a secret; None where it holds none.
+
+        A key that holds one is not part of the path: it leads to the mapping only.
+        """
+        return None if self._pattern is None else self._find(value, ())
+
+    def _find(self, value: Any, path: tuple[str | int, ...]) -> tuple[str | int, ...] | None:
+        if isinstance(value, Mapping):
+            if any(self.text(key) != key for key in value):
+                return path
+            children: Iterable[tuple[str | int, Any]] = value.items()
+        elif isinstance(value, list | tuple):
+            children = enumerate(value)
+        else:
+            return path if self.value(value) != value else None
+        for key, inner in children:
+            found = self._find(inner, (*path, key))
+            if found is not None:
+                return found
+        return None
 
     def _mapping(self, mapping: dict[str, Any]) -> dict[str, Any]:
         masked: dict[str, Any] = {}

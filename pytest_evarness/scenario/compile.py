@@ -21,6 +21,7 @@ from pytest_evarness.scenario.environment import DEFAULTS, Environment
 from pytest_evarness.scenario.harness import Harness, Harnesses
 from pytest_evarness.scenario.identifier import check_invariant_id
 from pytest_evarness.scenario.invariant import VACUITY, Contracts, ItemPlan, Planner
+from pytest_evarness.scenario.leak import Leaks, leak_fault
 from pytest_evarness.scenario.matrix import (
     SHORT_NAMES,
     Point,
@@ -144,6 +145,7 @@ class Compiler:
         self._sections: dict[tuple[str, int], tuple[object, Any, list[Fault]]] = {}
         self._fixtures_told: set[str] = set()
         self._harness_told: set[int] = set()
+        self.leaks = Leaks()
 
     # -- mistakes -----------------------------------------------------------------------------
 
@@ -229,6 +231,8 @@ class Compiler:
         items = planner.build()
         self._check_softened(current, items)
         if current.is_broken:
+            return None
+        if not self._check_secrets(current, parsed.get("secrets", ()), harness, items):
             return None
         return self._compiled(
             current,
@@ -693,6 +697,46 @@ class Compiler:
                 mark, _ = document.places.find(document.value, document.root, path)
             named.setdefault(contract_id, mark)
         return list(named.items())
+
+    # -- secrets --------------------------------------------------------------------------------
+
+    def _check_secrets(
+        self,
+        current: _Current,
+        names: Sequence[str],
+        harness: Harness,
+        items: Sequence[PlannedItem],
+    ) -> bool:
+        """Refuse a case whose own texts hold a secret; True where none does.
+
+        What a run emits is masked. What it is compiled from is sealed as it is written, and
+        masking that would run another case.
+        """
+        for position, name in enumerate(names):
+            here: Path_ = ("secrets", position)
+            in_case = list(self.leaks.in_case(name, current.merged))
+            for path in in_case:
+                self.wrong(current, leak_fault(name, path))
+            words = (
+                *(current.id, self.scenario_id, self.name, harness.name),
+                self._fixture_name(current),
+                *(axis.key for axis, _, _ in current.point.settings),
+            )
+            if self.leaks.find(name, words) is not None:
+                self.wrong(current, leak_fault(name, here, "an id, a matrix key or a file's name"))
+            if harness.document is not None:
+                found = self.leaks.find(name, harness.document.value)
+                if found is not None:
+                    self._outside(current, harness.document.error(leak_fault(name, found)))
+            for overlay, value in harness.overlays.values.items():
+                if self.leaks.find(name, value) is not None:
+                    self.wrong(current, leak_fault(name, here, f"the configuration '{overlay}'"))
+            for item in () if in_case else items:  # else the text came from the case
+                texts = (item.id, item.description)
+                if any(self.leaks.find(name, one) is not None for one in (texts, item.definition)):
+                    what = f"the item '{self.leaks.masked(name, item.id)}'"
+                    self.wrong(current, leak_fault(name, here, what))
+        return not current.is_broken
 
     # -- the result -----------------------------------------------------------------------------
 

@@ -157,3 +157,18 @@ def test_a_secret_across_the_cut_of_a_long_text_does_not_show_its_first_half() -
     payload: Any = run.events[2].payload
     assert payload["truncated"] is True
     assert "s3cr" not in payload["text"]
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ({"a": [1, {"b": f"x {TOKEN}"}]}, ("a", 1, "b")),
+        ({"a": {TOKEN: 1}}, ("a",)),
+        ({TOKEN: {TOKEN: 1}}, ()),
+        (TOKEN, ()),
+        ({"a": [1, {"b": "x"}], "c": None, "d": 1.5, "e": True}, None),
+    ],
+)
+def test_the_place_of_a_secret_is_a_path_without_it(value: Any, path: Any) -> None:
+    assert Masker({"PAY": TOKEN}).find(value) == path
+    assert Masker({}).find(value) is None
