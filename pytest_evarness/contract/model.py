@@ -921,12 +921,17 @@ class _Reader:
         more = len(met) - len(shown_[:_MOST_TOOLS])
         texts = [f"{name} has {problem.text}" for name, problem in shown_[:_MOST_TOOLS]]
         near = next((problem.fix for _, problem in met if problem.fix), None)
+        fix = f"write '{near}'" if near else None
+        if path.names[0] in ("node_id", "type") and len(path.names) == 1:
+            fix = f"'{path}' stands beside 'where', not in it"
+        elif path.names[0] == "payload" and len(path.names) > 1:
+            fix = f"write '{joined(path.names[1:])}': a path starts in the payload"
         self.fault(
             at,
             "unknown payload path",
             f"'{path}'",
             "; ".join([*texts, *([f"and {more} more"] if more else [])]),
-            f"write '{near}'" if near else None,
+            fix,
             at_key=at_key,
             code="unknown_path",
         )

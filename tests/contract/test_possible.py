@@ -90,6 +90,18 @@ BY_SCHEMA = [
         "write 'output.text'",
     ),
     pair(
+        "the node in the payload",
+        called(node_id="send"),
+        {"type": "tool_called", "node_id": "send"},
+        "'node_id' stands beside 'where', not in it",
+    ),
+    pair(
+        "the payload in its own",
+        called(**{"payload.tool": "crm.pay"}),
+        called(tool="crm.pay"),
+        "write 'tool': a path starts in the payload",
+    ),
+    pair(
         "fields of a text",
         called(**{"tool.id": "x"}),
         called(**{"decision.rule": "approval"}),
