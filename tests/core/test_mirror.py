@@ -179,7 +179,7 @@ def test_a_node_that_never_returns_is_stopped_there(mirror: Mirror, registry: Re
 def test_a_mirror_that_dies_is_said_and_the_next_case_gets_a_new_one(registry: Registry) -> None:
     with Mirror([HOOK]) as mirror:
         with pytest.raises(
-            MirrorError, match=r"^the mirror process died during case c \(exit status 7\)$"
+            MirrorError, match=r"^the mirror process died during case c \(signal 9\)$"
         ):
             mirror.run(made(registry, "t_kernel_die"))
         assert mirror.run(made(registry, "t_constant")).status == "completed"
@@ -191,7 +191,7 @@ def test_user_code_that_ends_its_process_ends_that_run_alone(registry: Registry)
         assert mirror.run(made(registry, "t_constant")).status == "completed"
         assert mirror._process is not None
         before = mirror._process.pid
-        with pytest.raises(MirrorError, match=r"ended without an answer \(exit code 7\)"):
+        with pytest.raises(MirrorError, match=r"ended without an answer \(signal 9\)"):
             mirror.run(made(registry, "t_die"))
         assert mirror.run(made(registry, "t_constant")).status == "completed"
         assert mirror._process.pid == before
