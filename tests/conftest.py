@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pkgutil
 from collections.abc import Mapping
 from importlib import import_module
@@ -29,6 +30,13 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> None:
     make_key(private)
     bundle = result.bundle(root / "proof.json", key=private)
     verify_bundle(bundle.read_bytes(), options=Options(), registry=packaged_registry())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_outer_workers() -> None:
+    """Sessions inside a test are nobody's workers, whatever runs the test."""
+    for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_XDIST_TESTRUNUID"):
+        os.environ.pop(name, None)
 
 
 @pytest.fixture

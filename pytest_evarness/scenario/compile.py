@@ -623,7 +623,8 @@ class Compiler:
         """
         by_id = {item.id: item for item in items}
         layers = (self.base, current.layer.overlay)
-        for entry_id in _dig(current.merged, "invariants") or ():
+        entries = _dig(current.merged, "invariants")
+        for entry_id in entries if isinstance(entries, dict) else ():
             item = by_id.get(entry_id)
             if item is None:
                 continue
