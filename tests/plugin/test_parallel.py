@@ -194,7 +194,8 @@ def test_a_selection_is_the_same_under_two_workers(session: Session) -> None:
 KILL = {
     "killer.py": "import os, signal\n\n\ndef run(inputs, config, context):\n"
     "    if 'PYTEST_XDIST_WORKER' in os.environ and not os.path.exists(config['flag']):\n"
-    "        open(config['flag'], 'w').close()\n        os.kill(os.getpid(), signal.SIGKILL)\n    return {'out': 1}\n"
+    "        open(config['flag'], 'w').close()\n"
+    "        os.kill(os.getpid(), signal.SIGKILL)\n    return {'out': 1}\n"
 }
 
 
