@@ -473,3 +473,11 @@ def test_what_a_vacuous_pass_of_a_gate_counts_as_cannot_be_weakened(
     text = text.replace("vacuous: fail", "vacuous: pass")
     case = project.one(text + "cases: {a: {invariants: {x: {vacuous: fail}}}}\n")
     assert by_id(case)["x"].vacuous == "fail"
+
+
+@pytest.mark.parametrize("value", ["1", "true", "1.5", "[[]]", "x"])
+def test_invariants_that_are_no_mapping_are_refused(project: Any, minimal: str, value: str) -> None:
+    found = project.refused(f"{minimal}invariants: {value}\n")
+    assert "invariants: must be a mapping (got " in found
+    found = project.refused(f"{minimal}cases: {{a: {{invariants: {value}}}}}\n")
+    assert "invariants: must be a mapping (got " in found

@@ -733,3 +733,22 @@ def test_one_mistake_shared_by_many_cases_is_told_once(project: Any, minimal: st
     cases = "".join(f"  c{number}: {{seed: {number}}}\n" for number in range(50))
     found = project.refused(f"{minimal}expect: {{status: done}}\ncases:\n{cases}")
     assert found.count("expect.status") == 1
+
+
+@pytest.mark.parametrize("value", ["null", "1", "x", "{a: 1}"])
+@pytest.mark.parametrize("key", ["required", "properties", "allOf", "$defs"])
+def test_a_manifest_with_a_broken_schema_is_told_and_nothing_stumbles_over_it(
+    project: Any, minimal: str, key: str, value: str
+) -> None:
+    if (key, value) in (("properties", "{a: 1}"), ("$defs", "{a: 1}")):
+        value = "{a: null}"
+    project.write(
+        "tools.yaml",
+        "tools: [{id: email.send, safety: {side_effects: write},"
+        f" args: {{type: object, {key}: {value}}}}}]\n",
+    )
+    found = project.refused(
+        f"{minimal}invariants: {{a: {{description: d, check: {{type: trace, assert:"
+        " {never: {type: tool_called, where: {args.to: x}}}}}}\n"
+    )
+    assert "is no JSON Schema of 2020-12" in found

@@ -118,7 +118,11 @@ def _parse_manifest(written: Json) -> tuple[_Manifest | None, list[Fault]]:
     manifest, found = parse_model(_Manifest, rest)
     faults += found
     if manifest is not None:
-        faults += (fault.under("args") for fault in schema_faults(manifest.args))
+        wrong = schema_faults(manifest.args)
+        if wrong:
+            # Whoever looks into the schema later finds one that is sound.
+            manifest = manifest.model_copy(update={"args": {"type": "object"}})
+        faults += (fault.under("args") for fault in wrong)
         faults += (fault.under("sim") for fault in parse_tool_rules(manifest.sim)[1])
     return manifest, faults
 
