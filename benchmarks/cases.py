@@ -90,9 +90,8 @@ def main() -> None:
     print(f"cases                       {CASES} (exit {code})")
     print(f"CPU of a case, all in       {session * 1000:7.2f} ms")
     print(f"pytest's price of its items {floor * 1000:7.2f} ms (6 items)")
-    print(
-        f"beyond it                   {(session - floor) * 1000:7.2f} ms, ratio {session / floor:.1f}"
-    )
+    beyond = (session - floor) * 1000
+    print(f"beyond it                   {beyond:7.2f} ms, ratio {session / floor:.1f}")
     print(f"peak memory                 {megabytes:7.0f} MB")
     print(f"whole session               {cpu_many:7.1f} s CPU")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -205,6 +206,17 @@ class CaseCollector(pytest.Collector):
             )
 
 
+# Many cases share their invariants, and a mark with arguments is dear to make.
+@lru_cache(maxsize=8)
+def _gate(severity: str) -> pytest.MarkDecorator:
+    return pytest.mark.gate(severity=severity)
+
+
+@lru_cache(maxsize=256)
+def _contract(name: str) -> pytest.MarkDecorator:
+    return pytest.mark.evarness_contract(id=name)
+
+
 class FindingFailed(Exception):  # noqa: N818 - shown to nobody
     """Carries the text of a failed finding to ``repr_failure``."""
 
@@ -223,11 +235,11 @@ class InvariantItem(pytest.Item):
         self.skip_reason = ""
         self.add_marker("evarness")
         if planned.gate:
-            self.add_marker(pytest.mark.gate(severity=str(planned.severity.value)))
+            self.add_marker(_gate(str(planned.severity.value)))
         elif not planned.decides:
             self.add_marker("weighted")
         if planned.kind in ("contract", "trace"):
-            self.add_marker(pytest.mark.evarness_contract(id=planned.id))
+            self.add_marker(_contract(planned.id))
 
     def setup(self) -> None:
         """Judge the case if this is its first item that needs it, then show this item's outcome."""
