@@ -107,6 +107,7 @@ class Engine(AbstractContextManager["Engine"]):
         self.settings = settings
         self._mirror: Mirror | None = None
         self._mirror_facts: list[str] = []
+        self._possible_types: tuple[Any, list[Any], frozenset[str] | None] | None = None
         # A step of the user's own is found in the project's root directory by every door: pytest,
         # the command line, and the mirror, which gets this path as it is.
         root = str(settings.root.absolute())
@@ -257,9 +258,24 @@ class Engine(AbstractContextManager["Engine"]):
             error_b=error_b,
             # Where no run_finished shows it, an output is nothing that a bundle could show again.
             output=run_a.output if run_a.status == "completed" else None,
-            possible=possible_types(case.compiled.graph, self.registry, named_types(case.items)),
+            possible=self._possible(case),
             leftovers=tuple(run_a.leftovers),
         )
+
+    def _possible(self, case: Case) -> frozenset[str] | None:
+        """What the graph can emit; cases of one file mostly share graph and definitions."""
+        definitions = [item.definition for item in case.items if item.kind in ("contract", "trace")]
+        kept = self._possible_types
+        same = (
+            kept is not None
+            and kept[0] is case.compiled.graph
+            and len(kept[1]) == len(definitions)
+            and all(one is other for one, other in zip(kept[1], definitions, strict=True))
+        )
+        if kept is None or not same:
+            found = possible_types(case.compiled.graph, self.registry, named_types(case.items))
+            kept = self._possible_types = (case.compiled.graph, definitions, found)
+        return kept[2]
 
     @property
     def mirror_facts(self) -> list[str]:

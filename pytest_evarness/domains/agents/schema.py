@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -186,10 +188,16 @@ def _reference_faults(
 
 def validator_of(schema: Mapping[str, Any]) -> Validator:
     """A validator that resolves nothing outside ``schema``."""
+    # By text: every run has its own copy of a schema, and making a validator is dear.
+    return _validator(json.dumps(schema, sort_keys=True))
+
+
+@lru_cache(maxsize=256)
+def _validator(text: str) -> Validator:
     from jsonschema import Draft202012Validator
     from referencing import Registry
 
-    return Draft202012Validator(dict(schema), registry=Registry())
+    return Draft202012Validator(json.loads(text), registry=Registry())
 
 
 def violation(validator: Validator, value: Any) -> str | None:
