@@ -7,6 +7,7 @@ first two ways, so they cost one call.
 
 from __future__ import annotations
 
+import copy
 import json
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -276,6 +277,22 @@ def condition_of(path: Path, matcher: Matcher) -> Condition:
 
 
 def _where_condition(path: Path, matcher: Matcher) -> Condition:
+    plain = _plain_condition(path, matcher)
+    is_direct = all(isinstance(step, str) for step in path.steps)
+    if is_direct and not _looks_inside(matcher):
+        return plain
+    test = plain.test
+
+    def guarded(payload: Any, event: Any) -> Verdict:
+        if is_direct and not isinstance(path.get(payload), list | tuple | Mapping):
+            return test(payload, event)
+        # Which texts a list or a mapping holds is not known where one of them was cut.
+        return _CUT_INSIDE if touches_cut(payload, path) else test(payload, event)
+
+    return Condition(guarded, text=plain.text)
+
+
+def _plain_condition(path: Path, matcher: Matcher) -> Condition:
     text = f"{path} {matcher.describe()}"
     raw = matcher.compile(redacted=True)
     if _is_sensitive(matcher) and isinstance(path.steps[-1], str):
@@ -498,7 +515,8 @@ def _predicate_condition(name: str, registry: Registry) -> Condition:
 
     def test(_: Any, event: Any) -> Verdict:
         try:
-            answer: object = predicate(event)
+            # A copy: what a stranger does to it must not reach the other contracts.
+            answer: object = predicate(copy.deepcopy(event))
         except Exception as error:  # noqa: BLE001 - a stranger's predicate breaks its contract only
             return Undecided(
                 f"the predicate {name} raised {type(error).__name__}: {error}",
@@ -526,6 +544,74 @@ def is_cut(parent: Any, value: Any) -> bool:
         and parent.get("truncated") is True
         and len(value.encode("utf-8", "surrogatepass")) >= CUT_BYTES
     )
+
+
+_CUT_INSIDE: Final = Undecided(
+    "only the first 4 KiB of a text were recorded, and the rest could decide",
+    Cause.MISSING_EVIDENCE,
+)
+
+
+def touches_cut(payload: Any, path: Path) -> bool:
+    """Whether what ``path`` leads to holds, or lies in a list beside, a text that was cut.
+
+    The mark ``truncated`` stands in the mapping nearest to the text, lists between them or not.
+    """
+    return _touches(payload, path.steps, False)
+
+
+def _touches(value: Any, steps: Sequence[Any], marked: bool) -> bool:
+    for index, step in enumerate(steps):
+        if isinstance(value, Mapping):
+            marked = value.get("truncated") is True
+            if not isinstance(step, str) or step not in value:
+                return False
+            value = value[step]
+        elif isinstance(value, list | tuple):
+            rest = steps[index + 1 :]
+            if isinstance(step, int):
+                if not 0 <= step < len(value):
+                    return False
+                value = value[step]
+            elif isinstance(step, str):
+                return False
+            else:
+                return any(_touches(item, rest, marked) for item in value)
+        else:
+            return False
+    return _holds_cut(value, marked)
+
+
+def _holds_cut(value: Any, marked: bool) -> bool:
+    # With a list of its own: a hostile value may nest deeper than calls can.
+    waiting = [(value, marked)]
+    while waiting:
+        part, is_marked = waiting.pop()
+        if isinstance(part, str):
+            if (
+                is_marked
+                and len(part) >= _SHORT
+                and len(part.encode("utf-8", "surrogatepass")) >= CUT_BYTES
+            ):
+                return True
+        elif isinstance(part, Mapping):
+            inside = part.get("truncated") is True
+            waiting.extend((member, inside) for member in part.values())
+        elif isinstance(part, list | tuple):
+            waiting.extend((member, is_marked) for member in part)
+    return False
+
+
+def _looks_inside(matcher: Matcher) -> bool:
+    """Whether an answer can depend on what a list or a mapping holds."""
+    for one in matcher.operations:
+        if one.name in ("contains", "not_contains", "any", "all", "none"):
+            return True
+        if one.name in ("equals", "not", "in"):
+            values = one.argument if one.name == "in" else [one.argument]
+            if any(isinstance(item, list | tuple | Mapping) for item in values):
+                return True
+    return False
 
 
 def _is_sensitive(matcher: Matcher) -> bool:
@@ -596,19 +682,17 @@ def component(payload: Any, path: Path) -> Any:
             Cause.MISSING_EVIDENCE,
         )
     if type(value) is str:
-        if len(value) >= _SHORT and is_cut(_parent(payload, path), value):
+        if len(value) >= _SHORT and touches_cut(payload, path):
             return Undecided(
                 f"{path}: only the first 4 KiB of the text were recorded", Cause.MISSING_EVIDENCE
             )
         return value
+    if isinstance(value, list | tuple | Mapping) and touches_cut(payload, path):
+        return Undecided(f"{path}: {_CUT_INSIDE.why}", Cause.MISSING_EVIDENCE)
     try:
         return value_key(value)
     except RecursionError:
         return Undecided(f"{path}: the value nests too deeply", Cause.EVALUATOR_ERROR)
-
-
-def _parent(payload: Any, path: Path) -> Any:
-    return Path(path.text, path.steps[:-1]).get(payload)
 
 
 def _missing(path: Path) -> Undecided:
@@ -822,6 +906,8 @@ def _candidates(
     payload: Any, path: Path, membership: bool
 ) -> tuple[frozenset[Any], Undecided | None]:
     """Keys that the variable may have so that this use holds, and why others may too."""
+    if touches_cut(payload, path):
+        return frozenset(), _CUT_INSIDE
     if not membership and not path.has_star:
         part = component(payload, path)
         if part is MISSING:
