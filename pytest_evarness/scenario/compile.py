@@ -643,6 +643,21 @@ class Compiler:
                         fix="remove 'gate'",
                     ),
                 )
+            declared_check = _dig(declared[0], "check")
+            if (
+                _dig(declared[0], "gate") is True
+                and isinstance(declared_check, dict)
+                and _dig(current.merged, "invariants", entry_id, "check") != declared_check
+            ):
+                self.wrong(
+                    current,
+                    Fault(
+                        (*path, "check"),
+                        "a gate of the scenario keeps its check",
+                        rule="another claim is another invariant",
+                        fix="give it an id of its own, with 'cases'",
+                    ),
+                )
             words = [word for one in given if isinstance(word := one.get("vacuous"), str)]
             strictest = max(words, key=lambda word: VACUITY.get(word, 0), default="pass")
             if was_gate and VACUITY[item.vacuous] < VACUITY.get(strictest, 0):

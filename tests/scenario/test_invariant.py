@@ -458,6 +458,22 @@ def test_a_gate_of_a_case_cannot_be_softened_by_a_point(project: Any, minimal: s
     assert "a gate of a lower layer cannot be softened" in found
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "cases: {a: {invariants: {x: {check: {assert: {at_most: {n: 99}}}}}}}\n",
+        "matrix: {invariants.x.check.assert.at_most.n: [99]}\n",
+    ],
+)
+def test_a_gate_of_the_scenario_keeps_its_check(project: Any, minimal: str, lines: str) -> None:
+    check = "check: {type: trace, assert: {at_most: {n: 1, of: {type: run_finished}}}}"
+    text = f"{minimal}invariants: {{x: {{description: d, gate: true, {check}}}}}\n"
+    assert "a gate of the scenario keeps its check" in project.refused(text + lines)
+    # The twins: an equal value, and an invariant that is no gate.
+    assert by_id(project.one(text + lines.replace("99", "1")))["x"]
+    assert len(project.load(text.replace("gate: true, ", "") + lines)) >= 1
+
+
 def test_a_soft_contract_that_the_scenario_makes_hard_stays_so(project: Any, minimal: str) -> None:
     text = f"{minimal}invariants: {{soft: {{gate: true}}}}\n"
     found = project.refused(text + "cases: {a: {invariants: {soft: {gate: false}}}}\n")
