@@ -278,6 +278,12 @@ def check_not_proven(
     raise UnverifiedError("not_proven: is in another order, or says something twice")
 
 
+def _reproduced(case: Mapping[str, Any]) -> bool:
+    runs = case["replicas"][0]["runs"]
+    names = ("status", "trace_digest", "chain_digest", "world_digest")
+    return len(runs) == 2 and all(runs[0][name] == runs[1][name] for name in names)
+
+
 def run_again(
     predicate: Mapping[str, Any], registry: Registry, *, allow_code: bool
 ) -> tuple[int, list[str]]:
@@ -315,10 +321,20 @@ def run_again(
             skipped.append(f"{nodeid}: needs secrets, which no bundle holds")
         elif case["replicas"][0]["status"] == "unfinished":
             skipped.append(f"{nodeid}: was stopped from outside, so there is no whole run")
+        elif not _reproduced(case):
+            # Its own two runs parted, which the bundle says: a third one proves nothing of it.
+            skipped.append(f"{nodeid}: did not reproduce for its producer either")
         else:
             compiled.append((case, again))
     for case, again in compiled:
-        run = execute(again, registry)
+        try:
+            run = execute(again, registry)
+        except SystemExit as error:
+            # Its code would be read as what verification found.
+            raise UnverifiedError(
+                f"{case['nodeid']}: run again here, a node tried to end the process"
+                f" (SystemExit({error.code!r}))"
+            ) from None
         replica = case["replicas"][0]
         recorded = replica["runs"][0]
         if run.leftovers != replica["leftovers"]:

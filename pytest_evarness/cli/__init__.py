@@ -108,7 +108,15 @@ def _dispatch(words: list[str]) -> int:
         args = parser.parse_args(words)
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 2
-    code: int = args.run(args)
+    try:
+        code: int = args.run(args)
+    except SystemExit as ended:
+        # No command of ours ends that way; somebody's code did, and its code is no verdict.
+        print(
+            f"pytest-evarness: the command was ended from inside (SystemExit({ended.code!r}))",
+            file=sys.stderr,
+        )
+        return BUG
     return code
 
 

@@ -470,7 +470,7 @@ def test_a_gate_of_the_scenario_keeps_its_check(project: Any, minimal: str, line
     text = f"{minimal}invariants: {{x: {{description: d, gate: true, {check}}}}}\n"
     assert "a gate of the scenario keeps its check" in project.refused(text + lines)
     # The twins: an equal value, and an invariant that is no gate.
-    assert by_id(project.one(text + lines.replace("99", "1")))["x"]
+    assert by_id(project.one(text + lines.replace("99", "1")))["x"].gate
     assert len(project.load(text.replace("gate: true, ", "") + lines)) >= 1
 
 
