@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.errors import InputError
-from pytest_evarness.pipeline import Engine, Publisher, Settings, case_record, planned_case
+from pytest_evarness.pipeline import (
+    Engine,
+    Publisher,
+    Settings,
+    case_record,
+    home_folder,
+    own_variables,
+    planned_case,
+)
 
 if TYPE_CHECKING:
     from pytest_evarness.core.event import Event
@@ -221,8 +228,8 @@ def run(
         Settings(
             root=base,
             contract_folders=(base / "contracts",),
-            home=_home(),
-            variables={k: v for k, v in os.environ.items() if k.startswith("EVARNESS_")},
+            home=home_folder(),
+            variables=own_variables(),
             mode=mode,
             approvals=tuple(approve),
             strict_vacuity=strict_vacuity,
@@ -235,10 +242,3 @@ def run(
         return runner.run(base / scenario, case)
     finally:
         runner.close()
-
-
-def _home() -> Path | None:
-    try:
-        return Path.home() / ".evarness"
-    except RuntimeError:
-        return None

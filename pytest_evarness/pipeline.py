@@ -43,6 +43,8 @@ __all__ = [
     "Settings",
     "Written",
     "case_record",
+    "home_folder",
+    "own_variables",
     "planned_case",
     "prove",
     "read_seal_digest",
@@ -86,6 +88,19 @@ class Settings:
     strict_vacuity: bool = False
     rerun: str = "mirror"
     hooks: tuple[RegisterHook, ...] = ()
+
+
+def home_folder() -> Path | None:
+    """``~/.evarness``, or None for a user without a home."""
+    try:
+        return Path.home() / ".evarness"
+    except RuntimeError:
+        return None
+
+
+def own_variables() -> dict[str, str]:
+    """``$EVARNESS_*`` of this process."""
+    return {name: value for name, value in os.environ.items() if name.startswith("EVARNESS_")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,21 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Evidence", "RunFacts", "named_types", "possible_types"]
 
-KERNEL_TYPES = frozenset(
-    {
-        "run_started",
-        "node_started",
-        "node_finished",
-        "run_paused",
-        "policy_violation",
-        "script_exhausted",
-        "engine_error",
-        "budget_breached",
-        "run_failed",
-        "run_finished",
-    }
-)
-
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
@@ -106,7 +91,9 @@ def possible_types(graph: Graph, registry: Registry, named: Iterable[str]) -> fr
         named: Types that the contracts of the case name: a node that runs the user's own code may
             emit any ``custom.*`` type, so those among ``named`` are possible beside it.
     """
-    possible: set[str] = set(KERNEL_TYPES)
+    from pytest_evarness.core.vocabulary import KERNEL
+
+    possible = {name for name, kind in registry.event_types.items() if kind.source == KERNEL}
     nodes: Any = graph.nodes
     for node in nodes.values():
         kind = registry.node_types.find(node.type)

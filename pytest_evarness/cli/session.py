@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.errors import InputError, UsageError
-from pytest_evarness.pipeline import Engine, Settings
+from pytest_evarness.pipeline import Engine, Settings, home_folder, own_variables
 
 if TYPE_CHECKING:
     import argparse
@@ -63,17 +63,9 @@ def build_settings(args: argparse.Namespace, files: Sequence[Path], **more: Any)
         root=root,
         contract_folders=tuple(folders) or (root / "contracts",),
         home=home_folder(),
-        variables={k: v for k, v in os.environ.items() if k.startswith("EVARNESS_")},
+        variables=own_variables(),
         **more,
     )
-
-
-def home_folder() -> Path | None:
-    """``~/.evarness``, or None for a user without a home."""
-    try:
-        return Path.home() / ".evarness"
-    except RuntimeError:
-        return None
 
 
 def _root(given: str | None, files: Sequence[Path]) -> Path:

@@ -421,7 +421,7 @@ class SessionState:
     @cached_property
     def publisher(self) -> Publisher | None:
         """Seals and writes; None with ``--evarness-bundle none``."""
-        from pytest_evarness.pipeline import Publisher
+        from pytest_evarness.pipeline import Publisher, home_folder
 
         store = self.store
         if store is None:
@@ -512,13 +512,13 @@ def words(error: Exception) -> str:
 
 def engine_settings(config: pytest.Config) -> Any:
     """What the session's options tell the engine."""
-    from pytest_evarness.pipeline import RegisterHook, Settings
+    from pytest_evarness.pipeline import RegisterHook, Settings, home_folder, own_variables
 
     return Settings(
         root=config.rootpath,
         contract_folders=options.folders(config, "evarness_contracts"),
         home=home_folder(),
-        variables={k: v for k, v in os.environ.items() if k.startswith("EVARNESS_")},
+        variables=own_variables(),
         mode=options.setting(config, "mode"),
         approvals=tuple(options.setting(config, "approve") or ()),
         strict_vacuity=bool(options.setting(config, "strict-vacuity")),
@@ -539,11 +539,3 @@ def _register_hooks(config: pytest.Config) -> list[tuple[str, str, Any]]:
         file = getattr(plugin, "__file__", None) or ""
         hooks.append((str(module), str(file), implementation.function))
     return sorted(hooks, key=lambda hook: hook[:2])
-
-
-def home_folder() -> Path | None:
-    """``~/.evarness``, or None for a user without a home."""
-    try:
-        return Path.home() / ".evarness"
-    except RuntimeError:
-        return None
