@@ -39,6 +39,8 @@ from pytest_evarness.core.vocabulary import (
 from pytest_evarness.errors import InputError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_evarness.core.case import CompiledCase
     from pytest_evarness.core.interfaces import NodeType
     from pytest_evarness.core.json import Json, JsonObject
@@ -682,6 +684,14 @@ class _Context:
     @property
     def services(self) -> Mapping[str, Any]:
         return {}
+
+    @property
+    def workspace(self) -> Path | None:
+        return None
+
+    @property
+    def world(self) -> Any:
+        return None
 
     @property
     def run_totals(self) -> RunTotals:

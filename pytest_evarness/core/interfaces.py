@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 if TYPE_CHECKING:
     import random
 
+    from pytest_evarness.core.case import CompiledCase
     from pytest_evarness.core.graph import Graph
     from pytest_evarness.core.json import Json, JsonObject
     from pytest_evarness.core.registry import Registry
@@ -36,8 +37,13 @@ __all__ = [
     "Pattern",
     "Predicate",
     "RunPaused",
+    "ServiceDownError",
+    "ServiceType",
     "Shape",
     "ShapingDomain",
+    "World",
+    "WorldHost",
+    "WorldMaker",
 ]
 
 
@@ -78,6 +84,22 @@ class EnvironmentExhausted(Exception):  # noqa: N818 - a published name
         self.scripted = scripted
         self.call = call
         self.detail = detail
+
+
+class ServiceDownError(Exception):
+    """A declared service does not answer, and nothing the harness did is the reason.
+
+    The run cannot go on in the world that was described: it ends ``unfinished``, its trace open.
+
+    Args:
+        service: Its name.
+        why: What it said last, one line.
+    """
+
+    def __init__(self, service: str, why: str) -> None:
+        super().__init__(f"service {service}: {why}")
+        self.service = service
+        self.why = why
 
 
 # -- what a node sees --------------------------------------------------------------------------
@@ -138,7 +160,18 @@ class Context(Protocol):
 
     @property
     def services(self) -> Mapping[str, Any]:
-        """Reachable services by name: host and port, or path. Empty in this version."""
+        """Reachable services by name: ``{host, port}`` or ``{path}``, as the type gives them."""
+
+    @property
+    def workspace(self) -> Path | None:
+        """The run's own folder; None where the scenario declares no workspace."""
+
+    @property
+    def world(self) -> Any:
+        """The world of the run, a ``pytest_evarness.world`` object; None where none is declared.
+
+        For nodes of a domain; a user's own step reaches services and workspace alone.
+        """
 
     @property
     def run_totals(self) -> RunTotals:
@@ -208,6 +241,58 @@ class NodeType:
     traits: frozenset[str] = frozenset()
     prepare: Callable[[Any], object] | None = None
     module_of: Callable[[Any], str] | None = None
+
+
+# -- the world of a run ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WorldHost:
+    """What worlds of one session share; it goes to the mirror as JSON and reaches no digest.
+
+    Attributes:
+        session: A word of this session, so that what it leaves behind can be told apart.
+        folder: Absolute path of a folder for locks and logs of shared servers.
+    """
+
+    session: str
+    folder: str
+
+
+class World(Protocol):
+    """The simulated world of one run: made new for it, and thrown away after it.
+
+    A service that cannot start is no error here: ``problems`` says so, and whoever needs it asks.
+    """
+
+    @property
+    def addresses(self) -> Mapping[str, Mapping[str, Json]]:
+        """Where each service can be reached."""
+
+    @property
+    def workspace(self) -> Path | None:
+        """The run's folder."""
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """Services that are down, by name, with their own last words."""
+
+    def settle(self, emit: Callable[[str, JsonObject], int]) -> None:
+        """Emit what services saw since the last call, in the order of receipt.
+
+        The kernel calls it after each node, and before the last event of a run; requests in flight
+        are waited for.
+        """
+
+    def seal(self) -> str:
+        """End the world's life and give the c1 text of its end state, secrets masked."""
+
+    def close(self) -> None:
+        """Remove everything; closing twice is fine."""
+
+
+WorldMaker: TypeAlias = "Callable[[CompiledCase, WorldHost, Mapping[str, str]], World | None]"
+"""``make(case, host, secrets)``: the world that a case declares, started; None for none."""
 
 
 # -- lint, inspection ---------------------------------------------------------------------------
@@ -408,9 +493,19 @@ class Pattern:
 
 
 class CheckType(Protocol):
-    """A type of ``invariants.<id>.check`` added by a plug-in; see docs once it is offered."""
+    """A type of ``invariants.<id>.check``; ``pytest_evarness.checks.kind`` says what it offers."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The word under ``check.type``."""
+
+
+class ServiceType(Protocol):
+    """A type of ``environment.services.<name>``; ``pytest_evarness.world.service`` has the rest."""
+
+    @property
+    def name(self) -> str:
+        """The word under ``type``."""
 
 
 class Exporter(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pytest_evarness.errors import InputError, Where
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         NodeType,
         Pattern,
         Predicate,
+        ServiceType,
+        WorldMaker,
     )
 
 __all__ = [
@@ -128,6 +130,9 @@ class Registry:
         self.inspectors: Table[Inspector] = Table("determinism inspector")
         self.patterns: Table[Pattern] = Table("pattern")
         self.check_types: Table[CheckType] = Table("check type")
+        self.service_types: Table[ServiceType] = Table("service type")
+        self.judges: Table[Any] = Table("judge")
+        self.make_world: WorldMaker | None = None
         self.exporters: Table[Exporter] = Table("exporter")
         self.broken: list[tuple[str, str]] = []
         self.sources: list[str] = []

@@ -1,0 +1,242 @@
+"""What a service of the simulated world is, whichever type it has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_evarness.core.interfaces import WorldHost
+    from pytest_evarness.core.json import Json, JsonObject
+    from pytest_evarness.errors import Fault
+
+__all__ = [
+    "EffectFailedError",
+    "HttpAnswer",
+    "HttpService",
+    "QueryError",
+    "QueryResult",
+    "Service",
+    "ServiceSetting",
+    "ServiceType",
+    "SqlChange",
+    "SqlService",
+]
+
+
+class EffectFailedError(Exception):
+    """The world did not do what an effect asked, as the real one might not.
+
+    Args:
+        reason: One line, without ports, paths or times.
+        is_applied: Whether the effect happened all the same and only its answer was lost.
+    """
+
+    def __init__(self, reason: str, *, is_applied: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.is_applied = is_applied
+
+
+class QueryError(Exception):
+    """A query could not be answered; ``reason`` is the engine's own message, one line."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSetting:
+    """What a service gets when it is made for a run.
+
+    Attributes:
+        name: Its key under ``environment.services``.
+        config: As :meth:`ServiceType.parse` gave it; files of ``init`` stand in it as texts.
+        folder: An empty folder of its own, absolute; removed when the run is over.
+        secrets: Values of the case's secrets, by name.
+    """
+
+    name: str
+    config: JsonObject
+    folder: Path
+    host: WorldHost
+    secrets: Mapping[str, str] = field(default_factory=dict)
+
+
+class Service(Protocol):
+    """One service of one run."""
+
+    @property
+    def name(self) -> str:
+        """Its key under ``environment.services``."""
+
+    @property
+    def kind(self) -> str:
+        """Its type, such as ``sqlite``."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why it is down, with the last lines of its own log; None while it is up."""
+
+    def start(self) -> None:
+        """Be ready: proven by a real query or a bound socket. Never raises for its own failure."""
+
+    @property
+    def address(self) -> Mapping[str, Json]:
+        """How a step or a script reaches it: ``{path}`` or ``{host, port, ...}``."""
+
+    def seal(self) -> None:
+        """Finish what is in flight, then change no more."""
+
+    def snapshot(self) -> JsonObject:
+        """Everything that can be asked of it, in an order that only its contents decide.
+
+        No port, path, time or name of a database is in it. ``{"type": kind, "down": true}`` where
+        it is down.
+        """
+
+    def copy(self) -> AbstractContextManager[Mapping[str, Json]]:
+        """The address of a copy in the sealed state; what is done to it reaches nobody."""
+
+    def close(self) -> None:
+        """Stop and remove it; closing twice is fine."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlChange:
+    """What a statement of an effect did.
+
+    Attributes:
+        rows: How many rows it changed.
+        tables: Tables it wrote, sorted.
+    """
+
+    rows: int
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """Rows of a query.
+
+    Attributes:
+        columns: Names in order.
+        rows: Values as the engine's driver gives them: None, bool, int, float, Decimal, str, bytes,
+            date, datetime, time, ...
+        is_cut: More rows or bytes were there than were read.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    is_cut: bool = False
+
+
+@runtime_checkable
+class SqlService(Service, Protocol):
+    """A database.
+
+    Its snapshot is ``{"type", "tables": [table, ...]}``, tables sorted by name, each
+    ``{"name", "columns": [name, ...], "count", "digest", "rows": [[value, ...], ...] | null,
+    "start": {"count", "digest"} | null}``: rows in primary-key order, else sorted by their c1 text;
+    ``rows`` null where they exceed the bound, ``start`` null for a table that was not there.
+    """
+
+    def execute(self, statement: str, params: Sequence[Any] | Mapping[str, Any]) -> SqlChange:
+        """Apply an effect's statement and commit.
+
+        Raises:
+            EffectFailedError: The engine refused it.
+            ServiceDownError: The database does not answer.
+        """
+
+    def query(
+        self,
+        query: str,
+        params: Sequence[Any] | Mapping[str, Any] = (),
+        *,
+        seconds: float,
+        max_rows: int,
+    ) -> QueryResult:
+        """Ask the sealed database one reading statement.
+
+        Raises:
+            QueryError: Not one statement, one that writes, an engine's error, or out of time.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """What a mock answered in process.
+
+    Attributes:
+        n: Number in the journal, from 1; None where no journal is kept.
+        status: As sent.
+        body: As sent; a text.
+        matched: Whether a route was there for it.
+    """
+
+    n: int | None
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: str
+    matched: bool
+    body_digest: str
+
+
+@runtime_checkable
+class HttpService(Service, Protocol):
+    """An HTTP mock.
+
+    Its snapshot is ``{"type", "record", "strict", "requests": [request, ...] |
+    null}`` (null without a journal), each request ``{"n", "method", "path", "query": [[name,
+    value], ...], "headers": [[name, value], ...], "body", "body_base64"?, "body_digest",
+    "truncated"?, "matched", "route": index | null, "status": int | null, "fault": text | null}``.
+    """
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Json = None,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+        fault: str | None = None,
+    ) -> HttpAnswer:
+        """Ask it in process, as a simulated tool does; recorded like any other request.
+
+        Args:
+            fault: ``refuse`` (nothing is recorded), ``reset`` or ``stall`` (recorded, no answer).
+
+        Raises:
+            EffectFailedError: No answer came: a fault of the route, or ``fault``.
+        """
+
+    def drain(self) -> Sequence[JsonObject]:
+        """Payloads of ``http_request`` events for what came since the last call, in order."""
+
+
+class ServiceType(Protocol):
+    """A type of service, registered in ``registry.service_types``."""
+
+    @property
+    def name(self) -> str:
+        """The word under ``type``."""
+
+    @property
+    def schema(self) -> JsonObject:
+        """JSON Schema of the mapping under the service's name, ``type`` included."""
+
+    def parse(self, value: Mapping[str, Json]) -> tuple[JsonObject, list[Fault]]:
+        """The normalised configuration without ``type``, and every mistake, paths relative to it.
+
+        References to files (``init: [a.sql]``) are left as ``{"file": name}`` for the loader.
+        """
+
+    def make(self, setting: ServiceSetting) -> Service:
+        """A service that has not started."""
