@@ -24,6 +24,7 @@ from pytest_evarness.errors import InputError
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from pytest_evarness.bundle.canonical import Encoded
     from pytest_evarness.bundle.key import ChosenKey
     from pytest_evarness.bundle.seal import PlannedCase
     from pytest_evarness.bundle.statement import CaseRecord
@@ -481,6 +482,7 @@ class Publisher:
         self._key_option = None if key is None else str(key)
         self._unsigned = unsigned
         self._home = home
+        self._encoded: Encoded | None = None
 
     @cached_property
     def key(self) -> ChosenKey | None:
@@ -509,8 +511,10 @@ class Publisher:
             OSError: The seal cannot be written.
         """
         from pytest_evarness.bundle import facts, seal
+        from pytest_evarness.bundle.canonical import Encoded
         from pytest_evarness.bundle.statement import build_seal_statement
 
+        self._encoded = Encoded()
         record = seal.finish_seal(
             plan,
             engine=facts.engine_version(),
@@ -524,6 +528,7 @@ class Publisher:
             ),
             redefined=seal.redefined(self.store.earlier_contracts(), plan["contracts"]),
             challenge=os.environ.get("EVARNESS_CHALLENGE") or None,
+            encoded=self._encoded,
         )
         self.store.write_seal(self._envelope(build_seal_statement(record)))
         return record
@@ -558,7 +563,8 @@ class Publisher:
         from pytest_evarness.bundle.envelope import envelope_bytes
 
         chosen = self.key
-        return envelope_bytes(canonical_bytes(statement), None if chosen is None else chosen.key)
+        payload = canonical_bytes(statement, self._encoded)
+        return envelope_bytes(payload, None if chosen is None else chosen.key)
 
     def _lines(self, path: Path, note: str | None, statement: Mapping[str, Any]) -> tuple[str, ...]:
         verdict = statement["predicate"]["verdict"]

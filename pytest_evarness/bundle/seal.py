@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pytest_evarness.bundle.canonical import canonical_digest
+from pytest_evarness.bundle.canonical import Encoded, canonical_digest
 from pytest_evarness.core.finding import fraction_text
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ PLAN_KEYS = (
     "plan",
     "broken",
 )
+
+GROWING_KEYS = ("definitions", "plan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +186,7 @@ def finish_seal(
     challenge: str | None = None,
     nonce: str | None = None,
     time: str | None = None,
+    encoded: Encoded | None = None,
 ) -> dict[str, Any]:
     """Add what is the session's own, and the digest over it all.
 
@@ -197,6 +200,8 @@ def finish_seal(
         challenge: From ``$EVARNESS_CHALLENGE``.
         nonce: 32 hex digits; fresh ones when not given.
         time: ISO 8601 in UTC with a ``Z``; now when not given.
+        encoded: Gets the texts of the parts that grow with the number of cases; whoever writes
+            the seal, and later the bundle around it, need not encode them again.
     """
     contents: dict[str, Any] = {key: plan[key] for key in PLAN_KEYS}
     contents |= {
@@ -211,7 +216,10 @@ def finish_seal(
         "nonce": nonce if nonce is not None else secrets.token_hex(16),
         "time": time if time is not None else datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
-    return {"digest": canonical_digest(contents), **contents}
+    if encoded is not None:
+        for key in GROWING_KEYS:
+            encoded.add(contents[key])
+    return {"digest": canonical_digest(contents, encoded), **contents}
 
 
 def build_seal(

@@ -11,7 +11,7 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evarness.bundle.canonical import MAX_INTEGER, canonical_bytes, canonical_digest
+from pytest_evarness.bundle.canonical import MAX_INTEGER, Encoded, canonical_bytes, canonical_digest
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 scalars = st.none() | st.booleans() | st.integers(-MAX_INTEGER, MAX_INTEGER) | texts
@@ -76,3 +76,36 @@ def test_a_lone_surrogate_is_refused() -> None:
 
 def test_a_digest_is_named_by_its_algorithm() -> None:
     assert canonical_digest({}) == "sha256:" + hashlib.sha256(b"{}").hexdigest()
+
+
+@given(st.dictionaries(texts, st.dictionaries(texts, values, max_size=3), max_size=3))
+def test_parts_that_were_encoded_before_change_no_byte(value: dict[str, Any]) -> None:
+    encoded = Encoded()
+    for inner in value.values():
+        for part in inner.values():
+            encoded.add(part)
+    assert canonical_bytes(value, encoded) == rfc8785.dumps(value)
+    assert canonical_digest(value, encoded) == canonical_digest(value)
+
+
+def test_a_part_stands_as_it_was_encoded() -> None:
+    # Were the part encoded anew, the text would say 2: so the kept text is what is used.
+    part = {"a": 1}
+    encoded = Encoded()
+    encoded.add(part)
+    part["a"] = 2
+    assert canonical_bytes({"p": part}, encoded) == b'{"p":{"a":1}}'
+    assert canonical_bytes({"p": {"a": 2}}, encoded) == b'{"p":{"a":2}}'
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"a": {"b": [1.0]}}, r"^\$\.a\.b\[0\]: float has no place"),
+        ({"a": {1: 2}}, r"^\$\.a: a key must be text \(got 1\)"),
+        ({"a": {"b": {"c": {"d": {1}}}}}, r"^\$\.a\.b\.c\.d: set has no place"),
+    ],
+)
+def test_beside_encoded_parts_nothing_is_let_through(value: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        canonical_bytes(value, Encoded())
