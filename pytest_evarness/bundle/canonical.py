@@ -112,10 +112,10 @@ def _is_plain(value: Any) -> bool:
             return False
         inner = value.values()
     elif kind is int:
-        return -MAX_INTEGER <= value <= MAX_INTEGER
+        return bool(-MAX_INTEGER <= value <= MAX_INTEGER)
     elif kind is not list and kind is not tuple:
         return kind in _ATOMS
-    return all([_is_plain(part) for part in inner if type(part) not in _ATOMS])
+    return all(_is_plain(part) for part in inner if type(part) not in _ATOMS)
 
 
 def _check(value: Any, path: tuple[str | int, ...]) -> bool:

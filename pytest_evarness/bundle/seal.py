@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.bundle.canonical import Encoded, canonical_digest
+from pytest_evarness.core.bulk import bulk
 from pytest_evarness.core.finding import fraction_text
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ class Settings:
         }
 
 
+@bulk()
 def build_plan(
     cases: Sequence[PlannedCase], *, broken: Iterable[tuple[str, str]] = ()
 ) -> dict[str, Any]:

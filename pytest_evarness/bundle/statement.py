@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_evarness.bundle.seal import binding_of
+from pytest_evarness.core.bulk import bulk
 from pytest_evarness.core.c1 import sha256_text
 from pytest_evarness.core.c1 import text as c1_text
 from pytest_evarness.core.finding import Finding
@@ -181,6 +182,7 @@ def build_seal_statement(seal: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+@bulk()
 def build_statement(
     seal: Mapping[str, Any],
     results: Iterable[CaseRecord],

@@ -160,6 +160,8 @@ class SessionHooks:
         from pytest_evarness.plugin import plain
 
         self.state.close()
+        # What comes behind is pytest's own search for cycles, twice, through all that is left.
+        self.state.let_go()
         plain.remove()
 
 

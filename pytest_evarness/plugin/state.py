@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_evarness.bundle.statement import CaseRecord
     from pytest_evarness.bundle.store import Store
     from pytest_evarness.core.plan import PlannedItem
-    from pytest_evarness.pipeline import CaseResult, Engine, Publisher, Written
+    from pytest_evarness.pipeline import CaseResult, Engine, Publisher
     from pytest_evarness.plugin.nodes import LoadItem, ScenarioFile
     from pytest_evarness.scenario.case import Case
 
@@ -92,7 +92,7 @@ class SessionState:
         self.failed: set[str] = set()
         self.blocking = False
         self.crashed: set[str] = set()
-        self.written: Written | None = None
+        self.bundle_lines: tuple[str, ...] = ()
         self.shown_texts: list[tuple[str, str, str]] = []
 
     @classmethod
@@ -472,11 +472,13 @@ class SessionState:
 
         mirror = self.mirror_facts or self.engine.mirror_facts
         try:
-            self.written = self.publisher.write_bundle(
+            written = self.publisher.write_bundle(
                 self.seal, list(self.records.values()), mirror=mirror
             )
         except (EvarnessError, OSError) as error:
             return [f"evarness: the bundle cannot be written: {words(error)}"]
+        # The words alone are kept: what a large session states is much, and nobody asks again.
+        self.bundle_lines = written.lines
         junit = options.path_setting(self.config, "junit")
         if junit is None:
             return []
@@ -484,7 +486,7 @@ class SessionState:
 
         try:
             junit.parent.mkdir(parents=True, exist_ok=True)
-            junit.write_bytes(junit_bytes(self.written.statement))
+            junit.write_bytes(junit_bytes(written.statement))
         except (EvarnessError, OSError) as error:
             return [f"evarness: --evarness-junit cannot be written: {words(error)}"]
         return []
@@ -493,6 +495,12 @@ class SessionState:
         """Leave nothing running."""
         if "engine" in self.__dict__:
             self.engine.close()
+
+    def let_go(self) -> None:
+        """Forget what was collected and judged; everything has been written and told."""
+        self.collected = {}
+        self.records = {}
+        self.seal = self.plan = None
 
 
 def _place(path: Path) -> str:

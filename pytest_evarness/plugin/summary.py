@@ -56,8 +56,8 @@ def write_summary(state: SessionState, terminal: pytest.TerminalReporter) -> Non
     for name, problem in state.broken_plugins:
         text = f"evarness: plug-in {name} could not be loaded: {problem}"
         terminal.write_line(one_line(text), red=True)
-    for line in _bundle_lines(state):
-        terminal.write_line(line)
+    for line in state.bundle_lines:
+        terminal.write_line(clean(line))
     outcomes = {**state.outcomes, "broken": len(state.broken)}
     counts = ", ".join(f"{outcomes[name]} {name}" for name in COUNTED if outcomes.get(name))
     bad = bool(outcomes.get("failed") or outcomes.get("error") or state.blocking or state.broken)
@@ -183,11 +183,3 @@ def _left_out(state: SessionState) -> list[str]:
     if failing:
         lines.append(f"deselected but failing: {listed(failing)}")
     return lines
-
-
-def _bundle_lines(state: SessionState) -> list[str]:
-    written = state.written
-    if written is None:
-        return []
-    lines = list(written.lines)
-    return [clean(line) for line in lines]

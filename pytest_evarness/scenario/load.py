@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core import c1
+from pytest_evarness.core.bulk import bulk
 from pytest_evarness.errors import DeterminismError, Fault, InputError, InputErrors, Where
 from pytest_evarness.scenario.compile import Compiler, Layer, LoadContext
 from pytest_evarness.scenario.identifier import check_case_id, check_id
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["LoadContext", "compile_mapping", "load_scenario", "parse_mapping"]
 
 
+@bulk()
 def load_scenario(path: Path, *, context: LoadContext) -> list[Case]:
     """Load and compile a scenario file.
 
