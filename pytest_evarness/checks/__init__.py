@@ -1,1 +1,40 @@
-"""How items of a case are judged from evidence; it knows nothing of files, sessions or pytest."""
+"""What a case is judged by: the types of checks, and how findings come from evidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.registry import Registry
+
+__all__ = ["CHECK_TYPES", "KINDS", "register"]
+
+KINDS: tuple[tuple[str, str, str], ...] = ()
+"""``(type, module, class)`` of each check type; the module is loaded when a scenario names it."""
+
+CHECK_TYPES = (
+    "account",
+    "command_exit",
+    "contract",
+    "custom",
+    "file_absent",
+    "file_content",
+    "file_exists",
+    "http_mock_assertions",
+    "llm_as_judge",
+    "sql",
+    "trace",
+)
+"""Every name that is taken. One that is not in the registry is not in this version.
+
+``contract`` and ``trace`` are no kinds of their own: all of a case are judged together, in one
+pass over the events.
+"""
+
+
+def register(registry: Registry) -> None:
+    """Offer the packaged check types; nothing of weight is imported."""
+    from pytest_evarness.checks.late import LateKind
+
+    for name, module, kind in KINDS:
+        registry.check_types.register(name, LateKind(name, module, kind))

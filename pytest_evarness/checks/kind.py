@@ -6,21 +6,36 @@ in the bundle, and ``gather`` is all that needs the world.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from pytest_evarness.core.outcome import Cause
 
 if TYPE_CHECKING:
     from pytest_evarness.core.finding import Finding
     from pytest_evarness.core.json import Json, JsonObject
-    from pytest_evarness.core.outcome import Cause
     from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.core.registry import Registry
     from pytest_evarness.core.trace import TraceEvent
     from pytest_evarness.errors import Fault
     from pytest_evarness.world.sealed import Scene
 
-__all__ = ["CheckKind", "Facts", "Known", "UnavailableError"]
+__all__ = [
+    "COMMON_FIELDS",
+    "DEFAULT_TIMEOUT_SECONDS",
+    "CheckKind",
+    "Facts",
+    "Known",
+    "Read",
+    "ReadFile",
+    "UnavailableError",
+]
+
+COMMON_FIELDS = ("timeout", "recheck")
+"""Fields of every check, read in one place; a kind's ``parse`` never sees them."""
+
+DEFAULT_TIMEOUT_SECONDS = 30.0
 
 
 class UnavailableError(Exception):
@@ -38,6 +53,33 @@ class UnavailableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class ReadFile:
+    """A file that a check refers to; it is sealed with the case.
+
+    Attributes:
+        name: Relative to the root directory, with ``/``.
+        data: Its bytes.
+        sha256: Of its bytes, hex.
+    """
+
+    name: str
+    data: bytes
+    sha256: str
+
+    def text(self) -> str:
+        """Its text.
+
+        Raises:
+            UnicodeDecodeError: It is not UTF-8.
+        """
+        return self.data.decode("utf-8")
+
+
+Read: TypeAlias = "Callable[[str], tuple[ReadFile | None, Fault | None]]"
+"""``read(reference)``: the file as the scenario names it, or why it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """What the loader knows when a check is read.
 
@@ -45,15 +87,15 @@ class Known:
         services: Type of each declared service, by name.
         has_workspace: Whether the scenario declares one.
         secrets: Names of the case's secrets.
-        read: The text of a file the scenario refers to, which is sealed with the case, or a fault.
-        ids: Ids and kinds of the case's other invariants.
+        read: Reads a file the scenario refers to; what is read is sealed as a subject.
+        ids: Id to kind (a check type, ``contract``, ``trace``) of the case's other invariants.
         environment: Normalised.
     """
 
     services: Mapping[str, str]
     has_workspace: bool
     secrets: frozenset[str]
-    read: Any
+    read: Read
     ids: Mapping[str, str]
     environment: JsonObject
     registry: Registry
@@ -64,10 +106,10 @@ class Facts:
     """What a check is judged by, beside what it gathered itself.
 
     Attributes:
-        world: The snapshot; masked where a verifier judges.
+        world: The snapshot as it is sealed: secrets are masked.
         events: Run A's.
         status: Of run A.
-        output: Of run A.
+        output: Of run A; None where it set none, or did not complete.
         findings: Findings of items that were judged before, by id; for ``account``.
     """
 
@@ -79,7 +121,10 @@ class Facts:
 
 
 class CheckKind(Protocol):
-    """One type of check, registered in ``registry.check_types``; modules load it late."""
+    """One type of check, registered in ``registry.check_types``; modules load it late.
+
+    Subclassing it explicitly brings the defaults.
+    """
 
     @property
     def name(self) -> str:
@@ -87,25 +132,49 @@ class CheckKind(Protocol):
 
     @property
     def only_reads(self) -> bool:
-        """Whether it leaves everything as it is: such checks are gathered twice and compared."""
+        """Whether it leaves everything as it is: such checks are gathered twice and compared.
+
+        The others may be with ``recheck: true``.
+        """
+        return True
 
     @property
     def may_gate(self) -> bool:
         """False for what a model says."""
+        return True
+
+    @property
+    def after_verdict(self) -> bool:
+        """Whether it is gathered only once the hard verdict is known, and only while it is open."""
+        return False
 
     @property
     def schema(self) -> JsonObject:
-        """JSON Schema of the mapping under ``check``, ``type`` included."""
+        """JSON Schema of the mapping under ``check``, ``type`` included, common fields left out."""
 
     def parse(self, value: Mapping[str, Json], known: Known) -> tuple[JsonObject, list[Fault]]:
         """The sealed definition: normalised, JSON, with ``type``; and every mistake.
 
         Everything that decides is in it: defaults are written out, a number that is compared by
-        its digits is kept as text, the text of a script is there by digest.
+        its digits is kept as text, the text of a script is there by digest. The loader adds
+        ``timeout`` (seconds, a float) and ``recheck`` (a boolean).
+
+        Args:
+            value: The mapping under ``check`` as it was written, without the common fields; floats
+                know their digits (``pytest_evarness.source.number.WrittenFloat``).
+            known: What it is read beside.
+
+        Returns:
+            The definition, empty where there is a fault; and faults, paths relative to ``value``.
         """
 
     def needs(self, definition: JsonObject) -> frozenset[str]:
-        """Evidence that must be there: ``service:NAME``, ``workspace``, ``output``."""
+        """Evidence that must be there: ``service:NAME``, ``workspace``, ``output``.
+
+        The loader refuses what no case declares; what is down later makes the finding
+        indeterminate before ``gather`` is called.
+        """
+        return frozenset()
 
     def gather(self, definition: JsonObject, scene: Scene) -> JsonObject:
         """Look, within bounds and time.
@@ -118,4 +187,22 @@ class CheckKind(Protocol):
         """
 
     def judge(self, item: PlannedItem, gathered: JsonObject, facts: Facts) -> Finding:
-        """Decide, from these arguments alone."""
+        """Decide, from these arguments alone (``item.definition`` is what ``parse`` gave).
+
+        Raises:
+            UnavailableError: What was gathered does not decide.
+        """
+
+    def consistent(
+        self, definition: JsonObject, gathered: JsonObject, world: JsonObject
+    ) -> str | None:
+        """Whether the sealed world can have given what was gathered; a verifier asks.
+
+        Returns:
+            None where it can, else the contradiction in words.
+
+        Raises:
+            UnavailableError: The world does not tell (the default): what was gathered is then
+                taken on the signer's word.
+        """
+        raise UnavailableError(Cause.MISSING_EVIDENCE, "the world does not tell")

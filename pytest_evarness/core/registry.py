@@ -164,6 +164,7 @@ def load_registry(hooks: Iterable[tuple[str, Callable[[Registry], object]]] = ()
 
     registry = Registry()
     register_kernel(registry)
+    _register_packaged(registry)
     points = sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name)
     pending: list[tuple[str, Callable[[], Callable[[Registry], object]]]] = [
         (point.name, point.load) for point in points
@@ -193,9 +194,20 @@ def packaged_registry() -> Registry:
 
     registry = Registry()
     register_kernel(registry)
+    _register_packaged(registry)
     _load_agents()(registry)
     registry.sources.append("agents")
     return registry
+
+
+def _register_packaged(registry: Registry) -> None:
+    """The packaged types of services and checks, by name: the kernel may not import them."""
+    import importlib
+
+    for name in ("pytest_evarness.world", "pytest_evarness.checks"):
+        register = getattr(importlib.import_module(name), "register", None)
+        if register is not None:
+            register(registry)
 
 
 def _load_agents() -> Callable[[Registry], object]:
