@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from pytest_evarness.contract.possible import ORDER, impossible, static_part
+from pytest_evarness.contract.possible import ORDER, asserts_nothing, impossible, sought
 from pytest_evarness.contract.rule import (
     AtMost,
     Eventually,
@@ -24,12 +24,10 @@ from pytest_evarness.contract.rule import (
     roles_of,
     types_of,
 )
-from pytest_evarness.contract.schema import NODE_ID, Place, PlaceError, Schema, joined
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.matcher import (
     MISSING,
     Matcher,
-    Operation,
     Path,
     Variable,
     parse_matcher,
@@ -37,6 +35,8 @@ from pytest_evarness.core.matcher import (
 )
 from pytest_evarness.core.outcome import Severity
 from pytest_evarness.core.registry import nearest
+from pytest_evarness.core.schema import NODE_ID, Place, PlaceError, Schema, joined
+from pytest_evarness.core.triviality import static_part
 from pytest_evarness.errors import Fault
 
 if TYPE_CHECKING:
@@ -493,8 +493,18 @@ class _Reader:
         )
         if "where" not in value and "satisfies" not in value:
             self.fault(at, "needs a condition", rule="'where' or 'satisfies'")
-        where = self.where(value["where"], (*at, "where"), match or ()) if "where" in value else ()
+        idle: list[Fault] = []
+        where = (
+            self.where(value["where"], (*at, "where"), match or (), idle)
+            if "where" in value
+            else ()
+        )
         satisfies = self.satisfies(value, at)
+        if len(idle) == len(where) and satisfies is None:
+            self.faults += idle
+        for fault in idle:
+            # Beside a condition that asks something it does no harm, and is said all the same.
+            self.warnings[f"{_dotted(fault.path[2:])}: {fault.text}"] = None
         if match is None:
             return None
         return Every(match, Pattern(where=where, satisfies=satisfies))
@@ -721,9 +731,18 @@ class _Reader:
         return tuple(kept) if len(kept) == len(set(map(str, names))) else None
 
     def where(
-        self, got: Json, at: tuple[str | int, ...], role: Role
+        self,
+        got: Json,
+        at: tuple[str | int, ...],
+        role: Role,
+        idle: list[Fault] | None = None,
     ) -> tuple[tuple[Path, Matcher], ...]:
-        """Conditions on the payload of the events that ``role`` takes."""
+        """Conditions on the payload of the events that ``role`` takes.
+
+        Args:
+            idle: Takes the faults of those that all of these events meet; None where a condition
+                only chooses among events.
+        """
         if not isinstance(got, Mapping) or not got:
             self.fault(at, "must be a mapping of payload path to matcher", shown(got, 60))
             return ()
@@ -749,6 +768,9 @@ class _Reader:
             place = self.place(path, here, narrowed, at_key=True)
             if matcher is not None and not isinstance(place, PlaceError):
                 self.check_matcher(path, matcher, place, here, role)
+                fault = None if idle is None else _idle(path, matcher, place, here, role)
+                if idle is not None and fault is not None:
+                    idle.append(fault)
         return tuple(kept)
 
     def bind(
@@ -828,7 +850,7 @@ class _Reader:
         if any(test(value) is True for value in values):
             return
         texts = [value for value in values if isinstance(value, str)]
-        wanted = (_sought(one) for one in static.operations)
+        wanted = (sought(one) for one in static.operations)
         near = next((hit for text in wanted if text and (hit := nearest(text, texts))), None)
         self.fault(
             at,
@@ -963,8 +985,14 @@ class _Reader:
         """``(whose, what)`` for one type, and for each value that chooses a shape of the field."""
         steps = path.names
         for shape in self.shapes:
-            if name not in shape.types or steps[0] != shape.key or len(steps) == 1:
+            if name not in shape.types or steps[0] != shape.key:
                 continue
+            if len(steps) == 1:
+                if not shape.is_checked:
+                    break
+                for value in self.chosen(shape, pattern):
+                    yield value, _whole(shape.schemas.get(value))
+                return
             for value in self.chosen(shape, pattern):
                 chosen = shape.schemas.get(value)
                 inner = Schema({} if chosen is None else chosen, is_listed=False, base=(shape.key,))
@@ -1094,10 +1122,45 @@ def _needed_kinds(matcher: Matcher, place: Place) -> Iterable[tuple[str, frozens
             yield from ((name, frozenset({"text"})) for name in names)
 
 
-def _sought(one: Operation) -> str | None:
-    """The text that an operation looks for, roughly."""
-    source = getattr(one.argument, "source", one.argument)
-    return re.sub(r"[\\^$*+?()\[\]|]", "", source) if isinstance(source, str) else None
+def _whole(schema: JsonObject | None) -> Place:
+    """A mapping of which nothing more is known, or which was held to a schema."""
+    inner = Schema({} if schema is None else schema, is_listed=False)
+    views = inner.branches(inner.root)
+    return Place(tuple((inner, ({"type": "object"}, *view)) for view in views), may_miss=False)
+
+
+def _idle(
+    path: Path, matcher: Matcher, place: Place | None, at: tuple[str | int, ...], role: Role
+) -> Fault | None:
+    """The fault of a condition that all events of ``role`` meet, where that is so."""
+    if path.has_star:
+        return None  # no element may be there
+    if place is not None and (fault := asserts_nothing(place, matcher, at)) is not None:
+        return fault
+    test = matcher.compile()
+    for pattern in role:
+        chosen = next((one for other, one in pattern.where if other.steps == path.steps), None)
+        values = None if chosen is None else _listed_values(chosen)
+        if values is None or not all(test(value) is True for value in values):
+            return None
+    return Fault(
+        at,
+        "always holds, so nothing is asserted",
+        matcher.describe(),
+        "'match' takes only events of which this is true",
+        "move the condition from 'match' to 'where', or ask for more",
+        code="always_holds",
+    )
+
+
+def _listed_values(matcher: Matcher) -> list[Any] | None:
+    """Every value that meets the matcher, where it lists them."""
+    for one in matcher.operations:
+        if one.name == "equals" and not isinstance(one.argument, Variable):
+            return [one.argument]
+        if one.name == "in" and not Matcher((one,)).variables:
+            return list(one.argument)
+    return None
 
 
 def _has_bind(value: Any) -> bool:

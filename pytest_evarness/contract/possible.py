@@ -5,25 +5,29 @@ A contract with such a condition passes or fails whatever the run did, so it doe
 
 from __future__ import annotations
 
-import math
+import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_evarness.contract.schema import Place, Schema, kind_word
 from pytest_evarness.core.json import kind_of, shown
-from pytest_evarness.core.matcher import MISSING, Matcher, Operation, Variable
+from pytest_evarness.core.matcher import Matcher, Operation, Variable
 from pytest_evarness.core.registry import nearest
+from pytest_evarness.core.schema import ANYTHING, Place, PlaceError, Schema, joined, kind_word
+from pytest_evarness.core.triviality import holds_always, holds_never, is_open, static_part
 from pytest_evarness.errors import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ORDER", "impossible", "static_part"]
+__all__ = ["ORDER", "asserts_nothing", "impossible", "sought"]
 
 ORDER: Final = ("gt", "gte", "lt", "lte")
 _COMPLEMENTS: Final = ("not", "not_contains", "none")
 _LENGTH: Final = Place(
     ((Schema({}, is_listed=True), ({"type": "integer", "minimum": 0},)),), may_miss=False
 )
+_MOST_TOLD: Final = 4
+_OPEN: Final = Place(ANYTHING.views, may_miss=True)
 _KINDS_OF: Final = {
     **dict.fromkeys(ORDER, ("a number", {"number"})),
     **dict.fromkeys(("contains", "not_contains"), ("a text or a list", {"text", "list"})),
@@ -33,12 +37,6 @@ _KINDS_OF: Final = {
 }
 
 
-def static_part(matcher: Matcher) -> Matcher | None:
-    """The operations without variables; None where there are none."""
-    found = tuple(one for one in matcher.operations if not Matcher((one,)).variables)
-    return Matcher(found) if found else None
-
-
 def impossible(place: Place | None, matcher: Matcher) -> list[Fault]:
     """Every operation that no value at ``place`` can meet, or that all of them meet.
 
@@ -46,8 +44,10 @@ def impossible(place: Place | None, matcher: Matcher) -> list[Fault]:
         place: What may stand there; None where nobody knows.
         matcher: Its variables are left out.
     """
-    faults = [fault for one in matcher.operations for fault in _operation(place, one)]
-    if not faults:
+    faults: list[Fault] = []
+    for one in matcher.operations:
+        faults += list(_operation(place, one)) or list(_alone(place, one))
+    if not faults and len(matcher.operations) > 1:
         static = static_part(matcher)
         faults = [] if static is None else list(_together(place, static))
     return faults
@@ -93,17 +93,53 @@ def _operation(place: Place | None, one: Operation) -> Iterator[Fault]:
 def _literal(
     place: Place, value: Any, path: tuple[str | int, ...], is_complement: bool
 ) -> Iterator[Fault]:
-    if isinstance(value, Variable) or place.fits(value):
+    # What a secret's placeholder stands for, and how a cut text goes on, nobody knows.
+    if isinstance(value, Variable) or place.fits(value) or is_open(value):
         return
+    told: dict[str, str | None] = {}
+    if isinstance(value, Mapping):
+        _misfit(place, value, (), told)
+    why = "; ".join(list(told)[:_MOST_TOLD])
+    fix = next((one for one in told.values() if one), None)
     always = ", so the condition always holds" if is_complement else ""
     yield Fault(
         path,
         f"can never be equal{always}",
         "null" if value is None else f"{kind_of(value)} {shown(value, 60)}",
-        f"{place.needs()} is needed",
-        _instead(place, value),
+        why or f"{place.needs()} is needed",
+        fix or _instead(place, value),
         code="never_equal",
     )
+
+
+def _misfit(
+    place: Place, value: Any, at: tuple[str | int, ...], told: dict[str, str | None]
+) -> None:
+    """What of a mapping or list no schema of the place admits, each with what to write instead."""
+    before = len(told)
+    where = joined(at) or "it"
+    if isinstance(value, Mapping):
+        for schema, view in place.views:
+            for name in sorted({name for part in view for name in part.get("required", ())}):
+                if name not in value:
+                    told[f"{where} needs {shown(name, 60)}"] = None
+            for name, item in value.items():
+                inner = schema.inside(view, name)
+                if isinstance(inner, PlaceError):
+                    names = {one for part in view for one in part.get("properties", ())}
+                    near = nearest(name, names)
+                    known = ", ".join(sorted(names)) or "nothing"
+                    told[f"{where} has no {shown(name, 60)}, it has {known}"] = (
+                        f"write '{near}'" if near else None
+                    )
+                elif not inner.fits(item):
+                    _misfit(inner, item, (*at, name), told)
+    elif isinstance(value, list | tuple) and "list" in place.kinds:
+        for index, item in enumerate(value):
+            if not place.elements().fits(item):
+                _misfit(place.elements(), item, (*at, index), told)
+    if at and len(told) == before:
+        told[f"{where}: {place.needs()} is needed"] = _instead(place, value)
 
 
 def _instead(place: Place, value: Any) -> str | None:
@@ -148,58 +184,55 @@ def _member(place: Place, one: Operation, path: tuple[str | int, ...]) -> Iterat
     )
 
 
+def _alone(place: Place | None, one: Operation) -> Iterator[Fault]:
+    """An operation that no value meets, by more than its kind."""
+    static = static_part(Matcher((one,)))
+    if one.name in _COMPLEMENTS or static is None:
+        return
+    if holds_never(_OPEN if place is None else place, static):
+        yield _never(place, static, () if one.word is None else (one.word,))
+
+
 def _together(place: Place | None, matcher: Matcher) -> Iterator[Fault]:
     """Operations of which each can be met, but not all by one value."""
-    names = [one.name for one in matcher.operations]
-    if "secret" in names:
+    # A complement alone of the only value is a claim about it, no slip.
+    if all(one.name in _COMPLEMENTS for one in matcher.operations):
         return
-    candidates = _candidates(place, matcher)
-    if candidates is not None:
-        # A complement alone of the only value is a claim about it, no slip.
-        if all(name in _COMPLEMENTS for name in names):
-            return
-        test = matcher.compile()
-        if any(test(value) is True for value in candidates):
-            return
-    elif not _is_empty(place, matcher):
-        return
-    yield Fault(
-        (),
+    if holds_never(_OPEN if place is None else place, matcher):
+        yield _never(place, matcher, ())
+
+
+def _never(place: Place | None, matcher: Matcher, path: tuple[str | int, ...]) -> Fault:
+    near = None
+    known = [] if place is None else [one for one in place.values() or () if isinstance(one, str)]
+    for one in matcher.operations:
+        text = sought(one)
+        near = near or (nearest(text, known) if text else None)
+    return Fault(
+        path,
         "no value can meet this",
         matcher.describe(),
         None if place is None else f"{place.needs()} is there",
+        f"did you mean '{near}'?" if near else None,
         code="never_equal",
     )
 
 
-def _candidates(place: Place | None, matcher: Matcher) -> list[Any] | None:
-    for one in matcher.operations:
-        if one.name == "equals":
-            return [one.argument]
-        if one.name == "in":
-            return [item for item in one.argument if not isinstance(item, Variable)]
-    values = None if place is None else place.values()
-    if values is None or place is None:
+def sought(one: Operation) -> str | None:
+    """The text that an operation looks for, roughly."""
+    source = getattr(one.argument, "source", one.argument)
+    return re.sub(r"[\\^$*+?()\[\]|]", "", source) if isinstance(source, str) else None
+
+
+def asserts_nothing(place: Place, matcher: Matcher, path: tuple[str | int, ...]) -> Fault | None:
+    """The fault of a condition that every value at ``place`` meets, where that is so."""
+    if not holds_always(place, matcher):
         return None
-    return [*values, MISSING] if place.may_miss else values
-
-
-def _is_empty(place: Place | None, matcher: Matcher) -> bool:
-    """Whether number operators leave no number."""
-    low, high, is_whole = (-math.inf, math.inf, False) if place is None else place.bounds()
-    lows, highs = [(low, False)], [(high, False)]
-    for one in matcher.operations:
-        if one.name not in ORDER or not math.isfinite(one.argument):
-            continue
-        side = lows if one.name in ("gt", "gte") else highs
-        side.append((one.argument, one.name in ("gt", "lt")))
-    if len(lows) + len(highs) == 2:
-        return False
-    (low, is_above), (high, is_below) = max(lows), min(highs, key=lambda end: (end[0], not end[1]))
-    if low > high or (low == high and (is_above or is_below)):
-        return True
-    if not is_whole or not math.isfinite(low) or not math.isfinite(high):
-        return False
-    first = math.floor(low) + 1 if is_above else math.ceil(low)
-    last = math.ceil(high) - 1 if is_below else math.floor(high)
-    return first > last
+    return Fault(
+        path,
+        "always holds, so nothing is asserted",
+        matcher.describe(),
+        f"{place.needs()} is there",
+        "ask for more, or write 'exists: true' to ask only that it is there",
+        code="always_holds",
+    )

@@ -100,7 +100,12 @@ def _clip_value(value: Any) -> tuple[Any, bool]:
 _TEXT: JsonObject = {"type": "string"}
 _COUNT: JsonObject = {"type": "integer", "minimum": 0}
 _TRUNCATED: JsonObject = {"const": True, "description": "present where a text was cut at 4 KiB"}
-_DIGEST: JsonObject = {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}
+_DIGEST: JsonObject = {
+    "type": "string",
+    "pattern": "^sha256:[0-9a-f]{64}$",
+    "minLength": 71,
+    "maxLength": 71,
+}
 
 
 def _schema(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_evarness.contract.model import Contract, parse_contract
-from pytest_evarness.contract.schema import Place, PlaceError, Schema
+from pytest_evarness.core.schema import Place, PlaceError, Schema
 from pytest_evarness.core.interfaces import Shape
 from pytest_evarness.core.matcher import parse_path
 from pytest_evarness.core.registry import Registry, packaged_registry
@@ -198,7 +198,7 @@ BY_SCHEMA = [
         "a digest that is cut",
         called(args_digest="sha256:00"),
         called(args_digest={"pattern": "^sha256:00"}),
-        "text like ^sha256:[0-9a-f]{64}$ is needed",
+        "text like ^sha256:[0-9a-f]{64}$ (71 characters) is needed",
     ),
     pair(
         "not",

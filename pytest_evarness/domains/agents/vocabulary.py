@@ -66,7 +66,12 @@ GOVERNANCE = frozenset(
 _TEXT: dict[str, Any] = {"type": "string"}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
 _FLAG: dict[str, Any] = {"type": "boolean"}
-_DIGEST: dict[str, Any] = {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}
+_DIGEST: dict[str, Any] = {
+    "type": "string",
+    "pattern": "^sha256:[0-9a-f]{64}$",
+    "minLength": 71,
+    "maxLength": 71,
+}
 _MAPPING: dict[str, Any] = {"type": "object"}
 
 

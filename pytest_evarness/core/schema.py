@@ -1,4 +1,4 @@
-"""What a payload schema admits at a path, so that a pattern that can never match does not load.
+"""What a JSON Schema admits at a path, so that a condition that can never hold does not load.
 
 Only what a schema certainly excludes is reported: a keyword that is not known here narrows nothing.
 """
@@ -14,7 +14,16 @@ from pytest_evarness.core.json import shown
 from pytest_evarness.core.matcher import same
 from pytest_evarness.core.registry import nearest
 
-__all__ = ["NODE_ID", "Place", "PlaceError", "Schema", "joined"]
+__all__ = [
+    "ANYTHING",
+    "NODE_ID",
+    "Conjunction",
+    "Place",
+    "PlaceError",
+    "Schema",
+    "joined",
+    "kind_word",
+]
 
 Step: TypeAlias = str | int | None
 """A key, an index, or None for ``[*]``."""
@@ -65,6 +74,12 @@ class Place:
     views: tuple[tuple[Schema, Conjunction], ...]
     may_miss: bool = True
     strays: tuple[tuple[str, frozenset[str]], ...] = field(default=(), compare=False)
+
+    @classmethod
+    def of(cls, schema: Any, *, may_miss: bool = False) -> Place:
+        """A place that the schema itself describes."""
+        whole = Schema(schema, is_listed=False)
+        return cls(tuple((whole, view) for view in whole.branches(schema)), may_miss)
 
     def merged(self, other: Place) -> Place:
         """What either meets."""
@@ -123,6 +138,10 @@ class Place:
             is_whole = is_whole and any(part.get("type") == "integer" for part in one)
         return min(least, default=float("-inf")), max(most, default=float("inf")), is_whole
 
+    def _leaves_out(self, key: str, bound: float) -> bool:
+        """Whether the bound itself may not stand here."""
+        return any(part.get(key) == bound for _, one in self.views for part in one)
+
     def needs(self) -> str:
         """What may stand here, in words."""
         values = self.values()
@@ -133,13 +152,18 @@ class Place:
         more = ""
         if words in (["number"], ["whole number"]):
             low, high, _ = self.bounds()
-            more += f" of at least {low:g}" if low > float("-inf") else ""
-            more += f" up to {high:g}" if high < float("inf") else ""
+            above = "above" if self._leaves_out("exclusiveMinimum", low) else "of at least"
+            below = "below" if self._leaves_out("exclusiveMaximum", high) else "up to"
+            more += f" {above} {low:g}" if low > float("-inf") else ""
+            more += f" {below} {high:g}" if high < float("inf") else ""
         elif words == ["text"]:
             patterns = {
                 part["pattern"] for _, one in self.views for part in one if "pattern" in part
             }
             more = f" like {next(iter(patterns))}" if len(patterns) == 1 else ""
+            sizes = {_size(one) for _, one in self.views}
+            size = next(iter(sizes)) if len(sizes) == 1 else None
+            more += f" ({size} characters)" if size is not None else ""
         return (" or ".join(words) or "nothing") + more
 
 
@@ -194,6 +218,13 @@ class Schema:
                 strays.append((step, frozenset().union(*unlisted)))
             views = found[:_MAX_BRANCHES] if len(found) <= _MAX_BRANCHES else [({},)]
         return Place(tuple((self, view) for view in views), may_miss, tuple(strays))
+
+    def inside(self, view: Conjunction, step: Step) -> Place | PlaceError:
+        """What is one step further in a value of this alternative."""
+        inner = self._inside(view, (step,), 0)
+        if isinstance(inner, PlaceError):
+            return inner
+        return Place(tuple((self, one) for one in self.branches({"allOf": inner[0]})))
 
     def _inside(
         self, view: Conjunction, steps: Sequence[Step], at: int
@@ -328,6 +359,9 @@ class Schema:
         return True
 
 
+ANYTHING: Final = Place(((Schema({}, is_listed=False), ({},)),), may_miss=False)
+"""Any JSON value."""
+
 NODE_ID: Final = Place(
     ((Schema({}, is_listed=True), ({"type": ["string", "null"]},)),), may_miss=False
 )
@@ -373,6 +407,21 @@ def _kinds(view: Conjunction) -> frozenset[str]:
     for part in view:
         found &= _own_kinds(part)
     return found
+
+
+def _size(view: Conjunction) -> int | None:
+    """The one length that texts of this alternative have, where a schema says so."""
+    for part in view:
+        if part.get("minLength") == part.get("maxLength") and isinstance(
+            part.get("minLength"), int
+        ):
+            return int(part["minLength"])
+    return None
+
+
+def kinds_of(view: Conjunction) -> frozenset[str]:
+    """Every JSON kind that a value of this alternative may have."""
+    return _kinds(view)
 
 
 def _requires(view: Conjunction, name: str) -> bool:
