@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_evarness.core import c1
 from pytest_evarness.core.graph import Graph, check_schedule, parse_graph
 from pytest_evarness.core.json import shown
+from pytest_evarness.core.material import (
+    EMPTY_MATERIALS,
+    as_materials,
+    check_materials,
+    material_bytes,
+)
 from pytest_evarness.errors import InputError
 
 if TYPE_CHECKING:
@@ -72,8 +78,12 @@ class CompiledCase:
         environment: Normalised by the domains, defaults filled in.
         overlays: Packaged configuration in force, by name.
         overlays_text: The c1 text of ``overlays``.
+        materials: Contents of files that the environment names by digest: a text, or ``{"base64":
+            ...}``. Many cases share them.
+        materials_text: The c1 text of ``materials``.
         secrets: Names of environment variables; their values are never part of a case.
-        text: The c1 text of the case, graph and overlays standing in it as digests.
+        text: The c1 text of the case, graph, overlays and materials standing in it as digests;
+            without materials the key is absent.
         digest: ``sha256:`` and the hex digest of ``text``.
     """
 
@@ -93,6 +103,8 @@ class CompiledCase:
     secrets: tuple[str, ...]
     text: str
     digest: str
+    materials: JsonObject = field(default_factory=dict)
+    materials_text: str = EMPTY_MATERIALS
 
     @property
     def graph_digest(self) -> str:
@@ -103,6 +115,19 @@ class CompiledCase:
     def overlays_digest(self) -> str:
         """``sha256:`` and the hex digest of ``overlays_text``."""
         return c1.sha256_text(self.overlays_text)
+
+    @property
+    def materials_digest(self) -> str | None:
+        """``sha256:`` and the hex digest of ``materials_text``; None without materials."""
+        return c1.sha256_text(self.materials_text) if self.materials else None
+
+    def material(self, digest: str) -> bytes:
+        """The content that stands under ``digest``.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return material_bytes(self.materials[digest])
 
     @classmethod
     def build(
@@ -122,6 +147,9 @@ class CompiledCase:
         secrets: Iterable[str] = (),
         graph_text: str | None = None,
         overlays_text: str | None = None,
+        contents: Mapping[str, bytes] | None = None,
+        materials: JsonObject | None = None,
+        materials_text: str | None = None,
     ) -> CompiledCase:
         """Fix all parts and take the digest.
 
@@ -130,6 +158,8 @@ class CompiledCase:
             provider: None takes the graph's.
             graph_text: What an earlier case of the same graph got; computed where it is not given.
             overlays_text: Likewise.
+            contents: Bytes of files by their ``sha256:`` digest.
+            materials: What an earlier case made of the same contents, with ``materials_text``.
 
         Raises:
             DeterminismError: A value that has no canonical form.
@@ -145,6 +175,8 @@ class CompiledCase:
             overlays_copy = overlays or {}
         if graph_text is None:
             graph_text = c1.text(graph.as_record())
+        if materials is None or materials_text is None:
+            materials, materials_text = c1.frozen(as_materials(contents or {}), "materials")
         names = tuple(secrets)
         actual_seed = graph.params.seed if seed is None else seed
         actual_provider = graph.params.provider if provider is None else provider
@@ -163,6 +195,8 @@ class CompiledCase:
             "policy_revision": policy_revision,
             "secrets": list(names),
         }
+        if materials:
+            head["materials"] = c1.sha256_text(materials_text)
         text = _text_with(head, environment_text)
         return cls(
             scenario=scenario,
@@ -181,6 +215,8 @@ class CompiledCase:
             secrets=names,
             text=text,
             digest=c1.sha256_text(text),
+            materials=materials,
+            materials_text=materials_text,
         )
 
     @classmethod
@@ -193,23 +229,33 @@ class CompiledCase:
         *,
         graph: Graph | None = None,
         overlays: JsonObject | None = None,
+        materials_text: str = EMPTY_MATERIALS,
+        materials: JsonObject | None = None,
     ) -> CompiledCase:
         """Read back what :meth:`build` wrote, from a bundle or from a pipe.
 
         Args:
             graph: What ``graph_text`` was read as before, to save reading it again.
             overlays: Likewise of ``overlays_text``.
+            materials_text: Of a case with materials.
+            materials: What ``materials_text`` was read and checked as before.
 
         Raises:
             InputError: A text that is not of this form, or texts that do not belong together.
         """
         record = _read(text, "case")
-        if set(record) != _KEYS:
-            odd = sorted(set(record) ^ _KEYS)
+        keys = _KEYS | {"materials"} if "materials" in record else _KEYS
+        if set(record) != keys:
+            odd = sorted(set(record) ^ keys)
             raise InputError(f"case: keys must be those of format {CASE_FORMAT} (differ in {odd})")
         if record["format"] != CASE_FORMAT:
             raise InputError(f"case.format: unknown (got {shown(record['format'])}; {CASE_FORMAT})")
-        for name, content in (("graph", graph_text), ("overlays", overlays_text)):
+        texts = [("graph", graph_text), ("overlays", overlays_text)]
+        if "materials" in record:
+            texts.append(("materials", materials_text))
+        elif materials_text != EMPTY_MATERIALS:
+            raise InputError("case.materials: there are materials and the case names none")
+        for name, content in texts:
             if record[name] != c1.sha256_text(content):
                 raise InputError(
                     f"case.{name}: differs from the text that is to be it "
@@ -220,6 +266,9 @@ class CompiledCase:
             if graph is None or faults:
                 raise InputError(f"graph: {'; '.join(fault.text for fault in faults)}")
         _check_shape(record)
+        if materials is None:
+            materials = _read(materials_text, "materials")
+            check_materials(materials)
         budget = record["budget"]
         case = cls.build(
             scenario=record["scenario"],
@@ -236,6 +285,8 @@ class CompiledCase:
             overlays=_read(overlays_text, "overlays") if overlays is None else overlays,
             overlays_text=overlays_text,
             secrets=record["secrets"],
+            materials=materials,
+            materials_text=materials_text,
         )
         if case.text != text:
             raise InputError(

@@ -26,6 +26,8 @@ __all__ = [
     "EnvironmentExhausted",
     "EnvironmentKey",
     "Exporter",
+    "Inlined",
+    "InliningDomain",
     "Inspector",
     "LintFinding",
     "LintRule",
@@ -36,6 +38,7 @@ __all__ = [
     "Overlay",
     "Pattern",
     "Predicate",
+    "ProjectFiles",
     "RunPaused",
     "ServiceDownError",
     "ServiceType",
@@ -277,6 +280,9 @@ class World(Protocol):
     def problems(self) -> Mapping[str, str]:
         """Services that are down, by name, with their own last words."""
 
+    def begin(self, clock: Clock) -> None:
+        """The run begins; ``clock`` is its simulated time."""
+
     def settle(self, emit: Callable[[str, JsonObject], int]) -> None:
         """Emit what services saw since the last call, in the order of receipt.
 
@@ -426,6 +432,47 @@ class ShapingDomain(Protocol):
 
     def shapes(self, overlays: JsonObject) -> Sequence[Shape]:
         """What contracts may ask of such fields."""
+
+
+class ProjectFiles(Protocol):
+    """The project's files as one scenario may refer to them.
+
+    Attributes:
+        kept: What was worked out for earlier cases of the file, by whatever key its owner takes.
+    """
+
+    kept: dict[Any, Any]
+
+    def read(self, text: str) -> tuple[str, bytes] | Fault:
+        """Name (relative to the root directory) and content of the file, or why it is not read."""
+
+    def folder(self, text: str) -> tuple[str, Path] | Fault:
+        """Name and place of a folder inside the root directory, or why it cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inlined:
+    """An environment that refers to no file of the project any more.
+
+    Attributes:
+        environment: What stood in files is named in it by digest.
+        contents: Bytes by their ``sha256:`` digest.
+        subjects: ``(name, sha256 hex)`` of what was read.
+        faults: Paths relative to the environment.
+    """
+
+    environment: JsonObject
+    contents: Mapping[str, bytes] = field(default_factory=dict)
+    subjects: tuple[tuple[str, str], ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+
+@runtime_checkable
+class InliningDomain(Protocol):
+    """A domain whose keys may refer to files; asked once, when a case is compiled."""
+
+    def inline(self, environment: JsonObject, files: ProjectFiles) -> Inlined:
+        """Read everything that ``environment`` refers to."""
 
 
 @runtime_checkable
