@@ -125,6 +125,7 @@ def build_plan(
     texts: dict[str, str] = {}  # definition digest -> text
     digest_by_identity: dict[int, str] = {}  # cases of one file share their definitions
     kept: list[object] = []  # keeps those identities from being used again
+    records: dict[tuple[int, str | None], dict[str, Any]] = {}  # and mostly whole items
 
     def digest_of(definition: Any) -> str | None:
         if definition is None:
@@ -143,7 +144,12 @@ def build_plan(
         items = []
         for item in case.items:
             why = case.deselected.get(item.id)
-            items.append(item_record(item, digest_of(item.definition), why))
+            record = records.get((id(item), why))
+            if record is None:
+                record = item_record(item, digest_of(item.definition), why)
+                records[(id(item), why)] = record
+                kept.append(item)
+            items.append(record)
         plan.append(
             {
                 "nodeid": case.nodeid,

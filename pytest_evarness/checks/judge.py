@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_evarness.checks.composite import Composite, weigh
 from pytest_evarness.checks.expectation import declared_status, judge_expectation
@@ -69,7 +69,7 @@ class Judge:
         self.strict_vacuity = strict_vacuity
         self._contracts: dict[int, tuple[object, Contract | str]] = {}
         self._by_text: dict[str, Contract | str] = {}
-        self._definitions: dict[int, tuple[object, Any]] = {}
+        self._items: dict[int, tuple[PlannedItem, PlannedItem]] = {}
         self._evaluators: dict[tuple[tuple[int, ...], frozenset[str] | None], Evaluator] = {}
 
     def judge(
@@ -127,16 +127,16 @@ class Judge:
 
     def _sealed(self, item: PlannedItem) -> PlannedItem:
         """The item as a verifier reads it: keys in the order of the sealed text."""
-        definition = item.definition
-        kept = self._definitions.get(id(definition))
-        if kept is None or kept[0] is not definition:
+        kept = self._items.get(id(item))
+        if kept is None or kept[0] is not item:
             from pytest_evarness.core import c1
 
-            kept = (definition, json.loads(c1.text(definition)))
-            if len(self._definitions) >= MAX_EVALUATORS:
-                self._definitions.clear()
-            self._definitions[id(definition)] = kept
-        return replace(item, definition=kept[1])
+            sealed = replace(item, definition=json.loads(c1.text(item.definition)))
+            kept = (item, sealed)
+            if len(self._items) >= MAX_EVALUATORS:
+                self._items.clear()
+            self._items[id(item)] = kept
+        return kept[1]
 
     # -- contracts -------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -206,7 +206,12 @@ class CaseCollector(pytest.Collector):
             )
 
 
-# Many cases share their invariants, and a mark with arguments is dear to make.
+# Many cases share their invariants: a mark is dear to make, and each one is kept by its item.
+@lru_cache(maxsize=8)
+def _plain_mark(name: str) -> pytest.MarkDecorator:
+    return cast("pytest.MarkDecorator", getattr(pytest.mark, name))
+
+
 @lru_cache(maxsize=8)
 def _gate(severity: str) -> pytest.MarkDecorator:
     return pytest.mark.gate(severity=severity)
@@ -215,6 +220,10 @@ def _gate(severity: str) -> pytest.MarkDecorator:
 @lru_cache(maxsize=256)
 def _contract(name: str) -> pytest.MarkDecorator:
     return pytest.mark.evarness_contract(id=name)
+
+
+# Told three times for each item, and of few files.
+_below = lru_cache(maxsize=64)(Path.joinpath)
 
 
 class FindingFailed(Exception):  # noqa: N818 - shown to nobody
@@ -233,11 +242,11 @@ class InvariantItem(pytest.Item):
         self.state = state
         self.payload: dict[str, Any] | None = None
         self.skip_reason = ""
-        self.add_marker("evarness")
+        self.add_marker(_plain_mark("evarness"))
         if planned.gate:
             self.add_marker(_gate(str(planned.severity.value)))
         elif not planned.decides:
-            self.add_marker("weighted")
+            self.add_marker(_plain_mark("weighted"))
         if planned.kind in ("contract", "trace"):
             self.add_marker(_contract(planned.id))
 
@@ -271,7 +280,7 @@ class InvariantItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """File and line of the invariant; a dot of an id would end up as ``::`` in the terminal."""
-        path = self.config.rootpath / self.planned.path if self.planned.path else self.path
+        path = _below(self.config.rootpath, self.planned.path) if self.planned.path else self.path
         name = f"{self.case.id}::{self.planned.id}"
         return path, max(self.planned.line - 1, 0), name.replace(".", "-")
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from pytest_evarness.core import c1
 from pytest_evarness.core.outcome import Severity
 from pytest_evarness.core.plan import PlannedItem
-from pytest_evarness.errors import Fault, InputError, InputErrors
+from pytest_evarness.errors import DeterminismError, Fault, InputError, InputErrors
 from pytest_evarness.scenario.shape import ContractCheck, Entry, TraceCheck
 from pytest_evarness.source.limit import MAX_MISTAKES
 from pytest_evarness.source.quote import nearest, one_of, quoted
@@ -34,6 +35,8 @@ Path_ = tuple[str | int, ...]
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.:-]+")
 
+_NOTHING: JsonObject = {}
+
 VACUITY = {"pass": 0, "indeterminate": 1, "fail": 2}
 """What a vacuous pass may count as, weakest first."""
 
@@ -48,6 +51,8 @@ class Contracts:
         self._inline: dict[object, tuple[object, Contract | None, list[Fault]]] = {}
         self._definitions: dict[int, tuple[Contract, JsonObject]] = {}
         self._cases_of: dict[int, tuple[Entry, frozenset[str], list[tuple[int, str]]]] = {}
+        self._expectations: dict[str, JsonObject] = {}
+        self._items: dict[tuple[object, ...], PlannedItem] = {}
 
     def named(
         self,
@@ -125,6 +130,23 @@ class Contracts:
             self._definitions[id(contract)] = known
         return known[1]
 
+    def expectation(self, definition: JsonObject) -> JsonObject:
+        """One object for all cases that expect the same."""
+        try:
+            text = c1.text(definition)
+        except DeterminismError:
+            return definition  # told where it is sealed
+        return self._expectations.setdefault(text, definition)
+
+    def item(self, definition: JsonObject, fields: Mapping[str, Any]) -> PlannedItem:
+        """One object for all cases that share the definition and every field."""
+        # The item that is kept keeps its definition, and so the definition's id.
+        key = (id(definition), *map(_as_key, fields.values()))
+        known = self._items.get(key)
+        if known is None:
+            known = self._items[key] = PlannedItem(definition=definition, **fields)
+        return known
+
 
 @dataclass(slots=True)
 class ItemPlan:
@@ -171,6 +193,11 @@ class ItemPlan:
     report_error: Callable[[InputError], None]
 
 
+def _as_key(value: Any) -> object:
+    """A fraction's own hash costs more than all the others."""
+    return (value.numerator, value.denominator) if type(value) is Fraction else value
+
+
 def _weighs_in(entry: Entry | None, case_id: str) -> bool:
     if entry is None:
         return False
@@ -197,13 +224,13 @@ class Planner:
         """Every item of the case, in order."""
         plan = self.plan
         mark = plan.case_mark
-        self._add(mark, id="reproduces", kind="reproduces", gate=True, definition={})
+        self._add(mark, _NOTHING, id="reproduces", kind="reproduces", gate=True)
         self._add(
             plan.expect_mark or mark,
+            self.contracts.expectation({**plan.expect, "written": plan.is_expect_written}),
             id="expect",
             kind="expect",
             gate=True,
-            definition={**plan.expect, "written": plan.is_expect_written},
             written=plan.is_expect_written,
         )
         for entry_id, entry in plan.entries.items():
@@ -218,7 +245,7 @@ class Planner:
                 self._graph_contract(contract_id, contract_mark)
         if plan.has_threshold:
             self._add(
-                plan.mark_of(("scoring", "pass_threshold")), id="score", kind="score", definition={}
+                plan.mark_of(("scoring", "pass_threshold")), _NOTHING, id="score", kind="score"
             )
             self._check_weights()
         self._check_names()
@@ -431,6 +458,7 @@ class Planner:
         gate = gate and not draft
         self._add(
             mark,
+            self.contracts.definition(contract),
             id=item_id,
             kind=kind,
             gate=gate,
@@ -438,7 +466,6 @@ class Planner:
             severity=Severity(severity or contract.severity),
             version=None if kind == "trace" else contract.version,
             description=description if description is not None else contract.title,
-            definition=self.contracts.definition(contract),
             vacuous=vacuous,
             enforced_by=words,
             label="preventive" if prevented else "detection-only",
@@ -446,7 +473,7 @@ class Planner:
             untested=contract.untested,
         )
 
-    def _add(self, mark: Mark | None, **fields: Any) -> None:
+    def _add(self, mark: Mark | None, definition: JsonObject, **fields: Any) -> None:
         gate = fields.get("gate", False)
         informational = fields.get("informational", False)
         decides = gate or (
@@ -455,7 +482,8 @@ class Planner:
         path, line = self.path, 1
         if mark is not None:
             path, line = mark[4] or self.path, mark[0] or 1
-        self.items.append(PlannedItem(decides=decides, path=path, line=line, **fields))
+        fields |= {"decides": decides, "path": path, "line": line}
+        self.items.append(self.contracts.item(definition, fields))
 
     # -- rules over all items -----------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -66,6 +67,16 @@ def test_the_plan_would_differ_if_anything_that_is_judged_did() -> None:
         changed(APPROVE, mode="exploratory"),
     ):
         assert canonical_bytes(build_plan([planned_of(spec)])) != plan
+
+
+def test_cases_that_share_an_item_keep_their_own_selection() -> None:
+    case = planned_of(APPROVE)
+    item = case.items[0].id
+    other = replace(case, nodeid=f"{case.nodeid}-2", deselected={item: "-k other"})
+    one, two = (row["items"][0] for row in build_plan([case, other])["plan"])
+    assert (one["selected"], one["why"]) == (True, None)
+    assert (two["selected"], two["why"]) == (False, "-k other")
+    assert one == {**two, "selected": True, "why": None}
 
 
 def test_a_seal_of_each_session_is_its_own() -> None:

@@ -497,3 +497,21 @@ def test_invariants_that_are_no_mapping_are_refused(project: Any, minimal: str, 
     assert "invariants: must be a mapping (got " in found
     found = project.refused(f"{minimal}cases: {{a: {{invariants: {value}}}}}\n")
     assert "invariants: must be a mapping (got " in found
+
+
+def test_cases_share_the_items_that_are_equal_and_no_others(project: Any, minimal: str) -> None:
+    text = (
+        f"{minimal}"
+        f"invariants: {{own: {{description: d, check: {TRACE}}}}}\n"
+        "cases: {a: {}, b: {}, c: {expect: {nodes_run: [n7]}, invariants: {own: {gate: true}}}}\n"
+    )
+    a, b, c = (by_id(case) for case in project.load(text))
+    assert all(a[name] is b[name] for name in a)
+    assert c["expect"].definition != a["expect"].definition
+    assert (a["own"].gate, c["own"].gate) == (False, True)
+
+
+def test_items_of_cases_on_lines_of_their_own_keep_their_lines(project: Any, minimal: str) -> None:
+    a, b = (by_id(case) for case in project.load(f"{minimal}cases:\n  a: {{}}\n  b: {{}}\n"))
+    assert a["reproduces"].line + 1 == b["reproduces"].line
+    assert a["expect"].definition is b["expect"].definition

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pytest_evarness.domains.agents.manifest import canonical, manifests_of
@@ -112,14 +114,19 @@ def side_effecting(graph: Graph, overlays: JsonObject) -> dict[str, str]:
     return found
 
 
-def covered_calls(graph: Graph, overlays: JsonObject) -> dict[str, tuple[str, ...]]:
+def covered_calls(graph: Graph, overlays: JsonObject) -> Mapping[str, tuple[str, ...]]:
     """For each gate the nodes whose side-effecting call its output reaches, at most two of them.
 
     What lies behind a further gate that stands after a side effect is that gate's business; two
     gates in a row cover the same call.
     """
+    return _covered_calls(graph, frozenset(side_effecting(graph, overlays)))
+
+
+# Asked at the start of each run; two graphs are equal only where they are one.
+@lru_cache(maxsize=64)
+def _covered_calls(graph: Graph, effects: frozenset[str]) -> Mapping[str, tuple[str, ...]]:
     flow = Flow.of(graph)
-    effects = side_effecting(graph, overlays)
     # near: reached before any side effect; far: reached after one, up to the next gate.
     near: dict[str, tuple[str, ...]] = {}
     far: dict[str, tuple[str, ...]] = {}
@@ -134,7 +141,7 @@ def covered_calls(graph: Graph, overlays: JsonObject) -> dict[str, tuple[str, ..
             far[node] = () if asks(graph.nodes[node]) else later_far
         if graph.nodes[node].type == "approval_gate":
             covered[node] = later_near
-    return covered
+    return MappingProxyType(covered)
 
 
 def _some(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:

@@ -11,6 +11,8 @@ from pytest_evarness.domains.agents.text import digest_of_value
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_evarness.core.execution import Run
 
 SEND = ("tool", {"tool": "email.send", "approve_side_effects": True})
@@ -145,7 +147,7 @@ def test_a_gate_that_covers_no_single_call_approves_its_input() -> None:
     assert ("warning", "approval_covers_several", "n2") in h.codes(several)
 
 
-def covered(*nodes: tuple[str, dict[str, Any]]) -> dict[str, tuple[str, ...]]:
+def covered(*nodes: tuple[str, dict[str, Any]]) -> Mapping[str, tuple[str, ...]]:
     return covered_calls(h.graph_of(h.chain(*nodes)), h.overlays())
 
 
@@ -160,6 +162,14 @@ def test_which_call_a_gate_covers() -> None:
     assert covered(("input", {}), GATE, SEND, GATE, SEND) == {"n2": ("n3",), "n4": ("n5",)}
     assert covered(("input", {}), GATE, SEND, SEND) == {"n2": ("n3", "n4")}
     assert covered(("input", {}), GATE, read) == {"n2": ()}
+
+
+def test_one_graph_with_other_manifests_covers_other_calls() -> None:
+    graph = h.graph_of(h.chain(("input", {}), GATE, SEND))
+    overlays = h.overlays()
+    assert covered_calls(graph, overlays) == {"n2": ("n3",)}
+    overlays["tools"]["email.send"]["safety"]["side_effects"] = "read"
+    assert covered_calls(graph, overlays) == {"n2": ()}
 
 
 def test_a_template_that_cannot_be_filled_yet_approves_the_input() -> None:
