@@ -231,7 +231,7 @@ class Engine(AbstractContextManager["Engine"]):
         if run_b is not None and logs is not None:
             with _log(logs, case, "b", seal) as log:
                 assert log is not None, "there is a place for it"
-                log.write_all(run_b.events)
+                log.write_all(run_b.texts)
         _check_record(case, run_a)
         evidence = self._evidence(case, run_a, run_b, error_b)
         judgement = self.judge.judge(case.items, evidence, threshold=case.threshold)
@@ -361,7 +361,7 @@ def _check_record(case: Case, run: Run) -> None:
     """
     from pytest_evarness.core import c1
 
-    texts = [event.text for event in run.events]
+    texts = run.texts
     in_order = all(event.seq == index for index, event in enumerate(run.events))
     if not in_order or c1.digests(texts) != (run.trace_digest, run.chain_digest):
         raise InputError(f"case {case.id}: a node changed the record of its own run")

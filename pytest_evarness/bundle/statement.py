@@ -64,7 +64,7 @@ class RunRecord:
         return cls(
             status=run.status,
             complete=run.complete,
-            events=tuple(event.text for event in run.events),
+            events=tuple(run.texts),
             trace_digest=run.trace_digest,
             chain_digest=run.chain_digest,
             world_digest=run.world_digest,

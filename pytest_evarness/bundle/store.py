@@ -36,7 +36,7 @@ class Store:
     bundle: Path | None
     session: str
     _before: tuple[int, int, int] | None = None
-    _has_runs: bool = False
+    _runs: Path | None = None
 
     @classmethod
     def open(
@@ -81,11 +81,11 @@ class Store:
 
     def run_log(self, case_digest: str, label: str) -> Path:
         """The run log of one run; its folder exists afterwards."""
-        if not self._has_runs:
+        if self._runs is None:
             # Once: it is asked for twice a case.
-            self.runs.mkdir(parents=True, exist_ok=True)
-            self._has_runs = True
-        return self.runs / f"{case_digest.removeprefix('sha256:')}-{label}.jsonl"
+            self._runs = self.runs
+            self._runs.mkdir(parents=True, exist_ok=True)
+        return self._runs / f"{case_digest.removeprefix('sha256:')}-{label}.jsonl"
 
     @property
     def seal(self) -> Path:

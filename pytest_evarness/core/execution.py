@@ -87,7 +87,7 @@ class Run:
         is_perturbed: True for a run made in a mirror.
     """
 
-    events: list[Event]
+    events: Sequence[Event]
     status: str
     trace_digest: str
     chain_digest: str
@@ -97,6 +97,13 @@ class Run:
     error: str | None = None
     world_text: str = EMPTY_WORLD
     is_perturbed: bool = False
+
+    @property
+    def texts(self) -> list[str]:
+        """The c1 text of each event."""
+        if isinstance(self.events, _Received):
+            return self.events.texts
+        return [event.text for event in self.events]
 
     @property
     def complete(self) -> bool:
@@ -117,7 +124,7 @@ class Run:
         return {
             "status": self.status,
             "complete": self.complete,
-            "events": [event.text for event in self.events],
+            "events": list(self.texts),
             "times": [event.ts for event in self.events],
             "trace_digest": self.trace_digest,
             "chain_digest": self.chain_digest,
@@ -132,18 +139,14 @@ class Run:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Run:
-        """Read what :meth:`as_record` wrote.
+        """Read what :meth:`as_record` wrote; an event is read when it is asked for.
 
         Raises:
             KeyError: A field is missing.
-            ValueError: A text that is not an event.
+            ValueError: Not as many times as events.
         """
-        events = []
-        for text, ts in zip(record["events"], record["times"], strict=True):
-            got = c1.thaw(text)
-            events.append(Event(got["seq"], got["type"], got["node_id"], got["payload"], text, ts))
         return cls(
-            events=events,
+            events=_Received(record["events"], record["times"]),
             status=record["status"],
             trace_digest=record["trace_digest"],
             chain_digest=record["chain_digest"],
@@ -154,6 +157,51 @@ class Run:
             world_text=record["world"],
             is_perturbed=record["is_perturbed"],
         )
+
+
+class _Received(Sequence[Event]):
+    """Events of another process: of most runs nobody wants more than their texts and digests."""
+
+    __slots__ = ("_events", "_times", "texts")
+
+    def __init__(self, texts: list[str], times: list[float]) -> None:
+        if len(texts) != len(times):
+            raise ValueError(f"a time for each event (got {len(times)} for {len(texts)})")
+        self.texts = texts
+        self._times = times
+        self._events: list[Event] | None = None
+
+    def _read(self) -> list[Event]:
+        if self._events is None:
+            events = []
+            for text, ts in zip(self.texts, self._times, strict=True):
+                got = c1.thaw(text)
+                event = Event(got["seq"], got["type"], got["node_id"], got["payload"], text, ts)
+                events.append(event)
+            self._events = events
+        return self._events
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Event]: ...
+
+    def __getitem__(self, index: int | slice) -> Event | Sequence[Event]:
+        return self._read()[index]
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._read())
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, list | _Received):
+            return self._read() == list(other)
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 _world_digest = lru_cache(maxsize=16)(c1.sha256_text)

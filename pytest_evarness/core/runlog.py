@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import FileIO
 from typing import TYPE_CHECKING, Any, Self
 
 from pytest_evarness.core import c1
@@ -34,10 +35,10 @@ class RunLog:
         if unknown:
             raise ValueError(f"unknown header key (got {unknown}; known: {HEADER_KEYS})")
         try:
-            self._file = path.open("wb", buffering=0)
+            self._file = FileIO(path, "wb")
         except FileNotFoundError:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("wb", buffering=0)
+            self._file = FileIO(path, "wb")
         self._lines: list[str] = []
         self._file.write(c1.text({**header, "trace": TRACE_FORMAT}).encode("ascii") + b"\n")
 
@@ -47,9 +48,9 @@ class RunLog:
         if event.type == "node_started":
             self._flush()
 
-    def write_all(self, events: Iterable[Event]) -> None:
-        """Append the events of a run that is over."""
-        self._lines.extend([event.text for event in events])
+    def write_all(self, texts: Iterable[str]) -> None:
+        """Append the texts of all events of a run that is over."""
+        self._lines.extend(texts)
 
     def _flush(self) -> None:
         if self._lines:

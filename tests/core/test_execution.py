@@ -303,6 +303,34 @@ def test_a_record_is_exactly_json_and_reads_back(kind: str) -> None:
     assert Run.from_record(json.loads(json.dumps(run.as_record()))) == run
 
 
+def test_what_nobody_asks_for_is_not_read() -> None:
+    record: Any = run_of(row("t_step"), REGISTRY).as_record()
+    record["events"][1] = "no event"
+    run = Run.from_record(record)
+    assert len(run.events) == len(run.texts) == 4
+    assert run.texts[1] == "no event"
+    with pytest.raises(ValueError, match="Expecting value"):
+        run.events[0]
+
+
+def test_events_that_came_over_are_the_events_that_went() -> None:
+    sent = run_of(row("t_step"), REGISTRY)
+    came = Run.from_record(json.loads(json.dumps(sent.as_record())))
+    assert came.texts == sent.texts
+    assert (came.events[-1], list(came.events[1:3])) == (sent.events[-1], sent.events[1:3])
+    assert came.as_record() == sent.as_record()
+    assert came.trace().events == sent.trace().events
+    other = run_of(row("t_constant"), REGISTRY)
+    assert came.events != other.events
+
+
+def test_each_event_that_comes_over_has_its_time() -> None:
+    record: Any = run_of(row("t_step"), REGISTRY).as_record()
+    del record["times"][0]
+    with pytest.raises(ValueError, match=r"^a time for each event \(got 3 for 4\)"):
+        Run.from_record(record)
+
+
 @pytest.mark.parametrize("status", STATUSES)
 def test_only_a_run_that_ended_gives_a_closed_trace(status: str) -> None:
     events = [{"seq": 0, "type": "run_started", "node_id": None, "payload": {}}]
