@@ -6,13 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_evarness.core.outcome import Cause
+
 if TYPE_CHECKING:
     from pytest_evarness.core.graph import Graph
+    from pytest_evarness.core.json import Json, JsonObject
     from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.core.registry import Registry
     from pytest_evarness.core.trace import TraceEvent
 
-__all__ = ["Evidence", "RunFacts", "named_types", "possible_types"]
+__all__ = ["Evidence", "Gathered", "RunFacts", "named_types", "possible_types"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,55 @@ class RunFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Gathered:
+    """What one check saw of the sealed world, or why it saw nothing.
+
+    Attributes:
+        record: Exactly JSON; None where the check could not look.
+        causes: With no record only.
+        reason: With no record only; one sentence, complete in itself.
+        notes: With no record only; what else the reader needs, such as a service's last words.
+    """
+
+    record: JsonObject | None
+    causes: tuple[Cause, ...] = ()
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+    def as_record(self) -> dict[str, Json]:
+        """The JSON form: ``{"gathered": ...}`` or ``{"undecided": {causes, reason, notes}}``."""
+        if self.record is not None:
+            return {"gathered": self.record}
+        return {
+            "undecided": {
+                "causes": [str(cause.value) for cause in self.causes],
+                "reason": self.reason,
+                "notes": list(self.notes),
+            }
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Gathered:
+        """Read what :meth:`as_record` wrote.
+
+        Raises:
+            KeyError: It is of another form.
+            ValueError: A cause that does not exist, or none.
+        """
+        if set(record) == {"gathered"}:
+            if not isinstance(record["gathered"], Mapping):
+                raise ValueError("what was gathered is no mapping")
+            return cls(record["gathered"])
+        undecided = record["undecided"]
+        if set(record) != {"undecided"} or set(undecided) != {"causes", "reason", "notes"}:
+            raise ValueError("neither gathered nor undecided")
+        causes = tuple(Cause(word) for word in undecided["causes"])
+        if not causes:
+            raise ValueError("undecided without a cause")
+        return cls(None, causes, str(undecided["reason"]), tuple(undecided["notes"]))
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """Run A, and what is known of run B.
 
@@ -47,6 +99,8 @@ class Evidence:
         events_b: Run B's, only where its digest differs from run A's.
         output: The whole output of run A; None when it set none.
         possible: Event types that the graph can emit; None when that is not known.
+        world: The end state of run A as it is sealed, secrets masked.
+        gathered: What each check saw, by item id.
     """
 
     events: Sequence[TraceEvent]
@@ -57,6 +111,8 @@ class Evidence:
     output: str | None = None
     possible: frozenset[str] | None = None
     leftovers: tuple[str, ...] = field(default=())
+    world: JsonObject = field(default_factory=dict)
+    gathered: Mapping[str, Gathered] = field(default_factory=dict)
 
 
 def named_types(items: Iterable[PlannedItem]) -> frozenset[str]:

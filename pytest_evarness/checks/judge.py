@@ -12,11 +12,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from pytest_evarness.checks.composite import Composite, weigh
 from pytest_evarness.checks.expectation import declared_status, judge_expectation
-from pytest_evarness.checks.found import found
+from pytest_evarness.checks.forbidden import judge_forbidden
+from pytest_evarness.checks.found import bounded, bounded_text, found
 from pytest_evarness.checks.reproduction import judge_reproduction
 from pytest_evarness.core.finding import Finding, Witness
 from pytest_evarness.core.outcome import Cause, Outcome, worst
@@ -24,11 +25,13 @@ from pytest_evarness.core.plan import ALWAYS_THERE
 
 if TYPE_CHECKING:
     from pytest_evarness.checks.evidence import Evidence
+    from pytest_evarness.checks.kind import CheckKind
     from pytest_evarness.contract.evaluate import Evaluator
     from pytest_evarness.contract.model import Contract
-    from pytest_evarness.core.json import Json
+    from pytest_evarness.core.json import Json, JsonObject
     from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.core.registry import Registry
+    from pytest_evarness.core.secret import Masker
     from pytest_evarness.core.trace import Trace
 
 __all__ = ["VERDICTS", "Judge", "Judgement"]
@@ -52,6 +55,8 @@ class Judgement:
         composite: None without a threshold.
         primary: Id of the failed item that comes first in the trace; ties by declaration.
         score_skipped: Where ``score`` has no say of its own: the gate that failed or is undecided.
+        masked: Ids of findings in whose texts a secret was masked: nobody can make them again
+            without it.
     """
 
     findings: tuple[Finding, ...]
@@ -59,6 +64,28 @@ class Judgement:
     composite: Composite | None
     primary: str | None
     score_skipped: str | None
+    masked: frozenset[str] = frozenset()
+
+    def masked_by(self, masker: Masker) -> Judgement:
+        """The same with every secret in a finding's texts replaced."""
+        findings = []
+        masked = set(self.masked)
+        for finding in self.findings:
+            witness = finding.witness.as_record()
+            texts = [finding.reason, list(finding.looked_at), witness]
+            clean: list[Any] = masker.value(texts)
+            if clean == texts:
+                findings.append(finding)
+                continue
+            masked.add(finding.id)
+            findings.append(
+                finding.with_(
+                    reason=clean[0],
+                    looked_at=tuple(clean[1]),
+                    witness=Witness.from_record({**clean[2], "events": witness["events"]}),
+                )
+            )
+        return replace(self, findings=tuple(findings), masked=frozenset(masked))
 
 
 class Judge:
@@ -94,11 +121,18 @@ class Judge:
                 by_id[item.id] = judge_expectation(self._sealed(item), evidence)
             elif item.kind == "reproduces":
                 by_id[item.id] = judge_reproduction(item, evidence)
+            elif item.kind == "forbidden":
+                by_id[item.id] = judge_forbidden(item, evidence)
         by_id.update(self._judge_contracts(items, evidence, pause_is_end=pause_is_end))
-        by_id.update(given or {})
+        taken = given or {}
         for item in items:
-            if item.kind != "score":
-                by_id[item.id] = self._settled(item, by_id[item.id])
+            if item.kind != "score" and not item.is_check:
+                by_id[item.id] = self._settled(item, taken.get(item.id, by_id.get(item.id)))
+        for item in self._in_order([item for item in items if item.is_check]):
+            finding = taken.get(item.id)
+            if finding is None:
+                finding = self._judge_check(item, evidence, by_id)
+            by_id[item.id] = self._settled(item, finding)
         self._note_all_vacuous(items, by_id)
 
         gates = [by_id[item.id] for item in items if item.gate]
@@ -137,6 +171,78 @@ class Judge:
                 self._items.clear()
             self._items[id(item)] = kept
         return kept[1]
+
+    # -- checks ----------------------------------------------------------------------------
+
+    def _kind(self, item: PlannedItem) -> CheckKind | None:
+        return cast("CheckKind | None", self.registry.check_types.find(item.kind))
+
+    def _in_order(self, items: Sequence[PlannedItem]) -> list[PlannedItem]:
+        """Checks in file order, each behind those whose findings it looks at."""
+        waiting = {item.id: item for item in items}
+        ordered: list[PlannedItem] = []
+
+        def take(item: PlannedItem) -> None:
+            # Taken out first: a circle, which the loader refuses, would end here all the same.
+            del waiting[item.id]
+            kind = self._kind(item)
+            follows = frozenset() if kind is None else kind.follows(item.definition or {})
+            for name in sorted(follows):
+                if name in waiting:
+                    take(waiting[name])
+            ordered.append(item)
+
+        for item in items:
+            if item.id in waiting:
+                take(item)
+        return ordered
+
+    def _judge_check(
+        self, item: PlannedItem, evidence: Evidence, by_id: Mapping[str, Finding]
+    ) -> Finding:
+        """Judge one check on what it gathered, twice, each time on its own copy."""
+        from pytest_evarness.checks.kind import Facts, UnavailableError
+
+        kind = self._kind(item)
+        got = evidence.gathered.get(item.id)
+        if kind is None:
+            return _undecided(item, f"no check type '{item.kind}' is known here")
+        if got is None:
+            return _undecided(item, "nothing was gathered for it")
+        if got.record is None:
+            witness = Witness(notes=got.notes)
+            return found(
+                item, Outcome.INDETERMINATE, got.reason, causes=got.causes, witness=witness
+            )
+        facts = Facts(
+            world=evidence.world,
+            events=evidence.events,
+            status=evidence.a.status,
+            output=evidence.output,
+            findings=dict(by_id),
+        )
+        item = self._sealed(item)
+        results = []
+        for _ in range(2):
+            try:
+                made = kind.judge(item, _copy(got.record), facts)
+                results.append(_held(item, made))
+            except UnavailableError as error:
+                results.append(
+                    found(item, Outcome.INDETERMINATE, error.reason, causes=(error.cause,))
+                )
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - a finding, never a crash
+                text = " ".join(str(error).split())[:1000]
+                return _undecided(item, f"the check broke: {type(error).__name__}: {text}")
+        first, second = results
+        if first != second:
+            return _undecided(
+                item,
+                "judged twice, it came out differently"
+                f" (first {first.outcome.word}: {first.reason},"
+                f" then {second.outcome.word}: {second.reason})",
+            )
+        return first
 
     # -- contracts -------------------------------------------------------------------------
 
@@ -219,8 +325,10 @@ class Judge:
 
     # -- vacuity, gates --------------------------------------------------------------------
 
-    def _settled(self, item: PlannedItem, finding: Finding) -> Finding:
+    def _settled(self, item: PlannedItem, finding: Finding | None) -> Finding:
         """Apply what a vacuous pass counts as, and what a gate asks of a pass."""
+        if finding is None:
+            return _undecided(item, f"nothing here judges an item of kind '{item.kind}'")
         if finding.outcome is Outcome.PASS and finding.vacuous:
             policy = item.vacuous
             if policy == "pass" and self.strict_vacuity:
@@ -265,6 +373,40 @@ class Judge:
                 reason="every invariant of this case passed only because nothing was there to"
                 f" violate it ({', '.join(one.id for one in counted) or 'none'})",
             )
+
+
+def _copy(record: JsonObject) -> JsonObject:
+    from pytest_evarness.core import c1
+
+    return cast("JsonObject", json.loads(c1.text(record)))
+
+
+def _held(item: PlannedItem, finding: Finding) -> Finding:
+    """What a check type said, under the item's own name and within a finding's rules."""
+    outcome, score, causes = finding.outcome, finding.score, Cause.ordered(finding.causes)
+    if outcome is Outcome.INDETERMINATE:
+        score, causes = None, causes or (Cause.EVALUATOR_ERROR,)
+    else:
+        causes = ()
+        if score is None:
+            score = Fraction(outcome is Outcome.PASS)
+        if not 0 <= score <= 1:
+            raise ValueError(f"a score of {score}, which is not between 0 and 1")
+    named = found(item, outcome, finding.reason)
+    return finding.with_(
+        id=item.id,
+        kind=item.kind,
+        version=None,
+        gate=named.gate,
+        weight=named.weight,
+        severity=named.severity,
+        label=named.label,
+        score=score,
+        causes=causes,
+        vacuous=finding.vacuous and outcome is Outcome.PASS,
+        reason=bounded_text(finding.reason),
+        witness=bounded(finding.witness),
+    )
 
 
 def _trace(evidence: Evidence, *, pause_is_end: bool) -> Trace:

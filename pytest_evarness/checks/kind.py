@@ -176,6 +176,10 @@ class CheckKind(Protocol):
         """
         return frozenset()
 
+    def follows(self, definition: JsonObject) -> frozenset[str]:
+        """Ids of items that are judged before it, their findings then standing in ``facts``."""
+        return frozenset()
+
     def gather(self, definition: JsonObject, scene: Scene) -> JsonObject:
         """Look, within bounds and time.
 

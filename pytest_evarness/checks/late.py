@@ -68,6 +68,10 @@ class LateKind(CheckKind):
         """As the kind says."""
         return self._kind.needs(definition)
 
+    def follows(self, definition: JsonObject) -> frozenset[str]:
+        """As the kind says."""
+        return self._kind.follows(definition)
+
     def gather(self, definition: JsonObject, scene: Scene) -> JsonObject:
         """As the kind does."""
         return self._kind.gather(definition, scene)

@@ -11,10 +11,20 @@ from pytest_evarness.core.outcome import Cause, Outcome, Severity
 if TYPE_CHECKING:
     from pytest_evarness.core.json import Json, JsonObject
 
-__all__ = ["MAX_WITNESS_EVENTS", "MAX_WITNESS_TEXT", "Finding", "Witness", "fraction_text"]
+__all__ = [
+    "FOR_REVIEW",
+    "MAX_WITNESS_EVENTS",
+    "MAX_WITNESS_TEXT",
+    "Finding",
+    "Witness",
+    "fraction_text",
+]
 
 MAX_WITNESS_EVENTS = 20
 MAX_WITNESS_TEXT = 4096  # bytes of UTF-8 in all texts of one witness
+
+FOR_REVIEW = "for review: "
+"""A note of a witness that begins so puts its finding into the review queue; the rest says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +39,8 @@ class Witness:
         nearest: Candidates that almost satisfied the claim: ``{seq, why}`` each.
         notes: Anything else the reader needs (trimming, limits of the claim).
         context: The full text of the decisive events, keyed by their ``seq`` as text.
+        entries: Rows, files, requests and ledger records of the world that show it, one line each,
+            at most 20.
     """
 
     events: tuple[int, ...] = ()
@@ -38,6 +50,7 @@ class Witness:
     nearest: tuple[JsonObject, ...] = ()
     notes: tuple[str, ...] = ()
     context: JsonObject = field(default_factory=dict)
+    entries: tuple[str, ...] = ()
 
     def as_record(self) -> dict[str, Json]:
         """The JSON form; empty parts are left out, ``events`` and ``absent`` never are."""
@@ -52,6 +65,8 @@ class Witness:
             record["notes"] = list(self.notes)
         if self.context:
             record["context"] = dict(self.context)
+        if self.entries:
+            record["entries"] = list(self.entries)
         return record
 
     @classmethod
@@ -66,6 +81,7 @@ class Witness:
             nearest=tuple(cast("list[JsonObject]", get("nearest", []))),
             notes=tuple(cast("list[str]", get("notes", []))),
             context=cast("JsonObject", get("context", {})),
+            entries=tuple(cast("list[str]", get("entries", []))),
         )
 
 

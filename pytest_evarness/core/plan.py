@@ -12,10 +12,15 @@ from pytest_evarness.core.outcome import Severity
 if TYPE_CHECKING:
     from pytest_evarness.core.json import Json, JsonObject
 
-__all__ = ["ALWAYS_THERE", "PlannedItem"]
+__all__ = ["ALWAYS_THERE", "FIXED_KINDS", "PlannedItem"]
 
 ALWAYS_THERE = frozenset({"reproduces", "forbidden-unmatched-requests"})
 """Items that every case has anyway: they do not count as something asserted."""
+
+FIXED_KINDS = frozenset(
+    {"reproduces", "expect", "forbidden", "contract", "trace", "replicas", "score", "load"}
+)
+"""Kinds of items that are judged from the runs themselves; any other kind is a check type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,8 @@ class PlannedItem:
             that is not informational.
         weight: In the composite; 0 for what is not in it.
         definition: All that is needed to judge it: for ``contract`` and ``trace`` the sealed
-            contract (``{id, version, assert, ...}``), for ``expect`` the expectation, else ``{}``.
+            contract (``{id, version, assert, ...}``), for ``expect`` the expectation, for a check
+            what its type made of it, for ``forbidden`` the rule, else ``{}``.
         vacuous: What a vacuous pass counts as: ``pass``, ``fail`` or ``indeterminate``.
         applies: None when it applies, else the sentence that says why it does not.
         broken: None, or why it cannot judge (its corpus fails): it is then ``evaluator_error``.
@@ -60,6 +66,11 @@ class PlannedItem:
     untested: bool = False
     path: str = ""
     line: int = 1
+
+    @property
+    def is_check(self) -> bool:
+        """Whether evidence is gathered for it from the sealed world."""
+        return self.kind not in FIXED_KINDS
 
     def as_record(self) -> dict[str, Json]:
         """The JSON form that is sealed; the definition stays a mapping here."""

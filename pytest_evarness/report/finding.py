@@ -34,6 +34,8 @@ def _lines(finding: Finding, item: PlannedItem) -> Iterator[str]:
     for seq in witness.events:
         text = witness.context.get(str(seq))
         yield f"  event:    {text if isinstance(text, str) else f'seq {seq}'}"
+    for entry in witness.entries:
+        yield f"  world:    {entry}"
     for claim in witness.absent:
         yield f"  absent:   {claim}"
     for candidate in witness.nearest:
