@@ -18,7 +18,7 @@ from pydantic import (
 
 from pytest_evarness.core.interfaces import EnvironmentKey
 from pytest_evarness.core.outcome import Severity
-from pytest_evarness.domains.agents.fault import LLM_FAULTS, TOOL_FAULTS
+from pytest_evarness.world.fault import LLM_FAULTS, TOOL_FAULTS
 from pytest_evarness.domains.agents.text import plain
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.model import Absent, Strict, parse_model, refuse, unknown_key

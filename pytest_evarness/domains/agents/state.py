@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_evarness.domains.agents.authority import Authority
-from pytest_evarness.domains.agents.fault import Injector
+from pytest_evarness.world.fault import Injector
 from pytest_evarness.domains.agents.flow import covered_calls
 from pytest_evarness.domains.agents.manifest import aliases_of, canonical, manifests_of
 from pytest_evarness.domains.agents.script import Call, Script
