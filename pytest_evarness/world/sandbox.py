@@ -1,0 +1,176 @@
+"""What this system can do to confine a command, found out by trying, and said plainly.
+
+Nothing is believed: a sandbox counts as denying something only after a program inside it tried
+that and was denied. Where a system can do nothing, nothing is claimed.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_evarness.world.process import CannotRunError, Ended, plain_environment, run_command
+
+__all__ = ["NO_SANDBOX", "Sandbox", "find_sandbox", "try_sandbox"]
+
+_PROBE_SECONDS = 20.0
+
+# Run inside: tries each thing that is to be denied, and the one that is to work.
+_PROBE = """\
+import json, socket, sys
+def writes(folder):
+    try:
+        with open(folder + "/probe", "w") as file:
+            file.write("x")
+    except OSError:
+        return False
+    return True
+def reaches(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 2).close()
+    except OSError:
+        return False
+    return True
+inside, outside, port = sys.argv[1:]
+print(json.dumps([writes(inside), writes(outside), reaches(int(port))]))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """What a command that is run in it cannot do.
+
+    Attributes:
+        name: ``namespaces``, ``bubblewrap``, or ``none``.
+        network: Whether a network is out of its reach, loopback of the host included.
+        writes: Whether it cannot write outside the folders it is given.
+        why: Where it denies nothing: what stood in the way, in one line.
+        kind: How it is made: ``user`` or ``root`` namespaces, or the path of ``bwrap``.
+    """
+
+    name: str
+    network: bool
+    writes: bool
+    why: str = ""
+    kind: str = ""
+
+    def wrap(
+        self, argv: Sequence[str], *, writable: Sequence[Path], network: bool = False
+    ) -> list[str]:
+        """The command line that runs ``argv`` inside.
+
+        Args:
+            argv: Program and words.
+            writable: The folders in which it may write; absolute.
+            network: Leave it the host's network; what it may reach then is everything.
+
+        Raises:
+            ValueError: There is no sandbox.
+        """
+        if self.name == "none":
+            raise ValueError(f"there is no sandbox here: {self.why}")
+        folders = [str(folder) for folder in writable]
+        if self.name == "bubblewrap":
+            binds = [word for folder in folders for word in ("--bind", folder, folder)]
+            words = [self.kind, "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev"]
+            words += ["--proc", "/proc", *binds, "--unshare-ipc", "--cap-drop", "ALL"]
+            return [*words, *([] if network else ["--unshare-net"]), "--", *argv]
+        setting = {"writable": folders, "network": network, "user": self.kind == "user"}
+        script = Path(__file__).with_name("confine.py")
+        return [sys.executable, "-I", "-S", "-B", str(script), json.dumps(setting), *argv]
+
+    @property
+    def sentence(self) -> str:
+        """What it does, for a reader of a bundle."""
+        if self.name == "none":
+            return f"none ({self.why})"
+        denied = [
+            words
+            for words, is_denied in (
+                ("writes outside the workspace", self.writes),
+                ("network", self.network),
+            )
+            if is_denied
+        ]
+        return f"{self.name}: denies {' and '.join(denied)}"
+
+
+NO_SANDBOX = Sandbox("none", network=False, writes=False, why="this system has none that is known")
+
+
+@functools.cache
+def find_sandbox() -> Sandbox:
+    """The best that works here; asked once in a process.
+
+    A system that can deny only one of the two has none: half of a promise is easily taken for the
+    whole.
+    """
+    if not sys.platform.startswith("linux") or not sys.executable:
+        return NO_SANDBOX
+    candidates = [("namespaces", "user"), ("namespaces", "root")]
+    program = shutil.which("bwrap")
+    if program is not None:
+        candidates.append(("bubblewrap", program))
+    reasons = []
+    for name, kind in candidates:
+        found = try_sandbox(Sandbox(name, network=False, writes=False, kind=kind))
+        if found.network and found.writes:
+            return found
+        reasons.append(found.why)
+    return Sandbox("none", network=False, writes=False, why="; ".join(dict.fromkeys(reasons)))
+
+
+def try_sandbox(candidate: Sandbox) -> Sandbox:
+    """The same sandbox with what it really denied, or with why it did not work."""
+    with (
+        tempfile.TemporaryDirectory(prefix="evarness-probe-") as name,
+        socket.create_server(("127.0.0.1", 0)) as server,
+    ):
+        inside, outside = Path(name, "inside"), Path(name, "outside")
+        inside.mkdir()
+        outside.mkdir()
+        port = str(server.getsockname()[1])
+        probe = [sys.executable, "-I", "-S", "-c", _PROBE, str(inside), str(outside), port]
+        try:
+            ended = run_command(
+                candidate.wrap(probe, writable=[inside]),
+                cwd=inside,
+                env=plain_environment(inside),
+                seconds=_PROBE_SECONDS,
+            )
+        except CannotRunError as error:
+            return _with(candidate, [False, True, True], error.reason)
+        return _with(candidate, _answers(ended), _last_line(ended))
+
+
+def _answers(ended: Ended) -> list[bool]:
+    try:
+        answers = json.loads(ended.stdout.head)
+    except ValueError:
+        answers = None
+    if ended.exit_code == 0 and isinstance(answers, list) and len(answers) == 3:
+        return [answer is True for answer in answers]
+    return [False, True, True]
+
+
+def _last_line(ended: Ended) -> str:
+    lines = ended.stderr.head.strip().splitlines()
+    return lines[-1] if lines else "a program inside it did not answer"
+
+
+def _with(candidate: Sandbox, answers: list[bool], why: str) -> Sandbox:
+    works, wrote, reached = answers
+    return Sandbox(
+        candidate.name,
+        network=works and not reached,
+        writes=works and not wrote,
+        why="" if works else why,
+        kind=candidate.kind,
+    )
