@@ -241,6 +241,7 @@ class Library:
         identities: Mapping[str, frozenset[str]] | None = None,
         beside: Sequence[Path] = (),
         shapes: Sequence[Shape] = (),
+        aliases: Mapping[str, str] | None = None,
     ) -> Contract:
         """The contract called ``id``, from the highest layer that has it.
 
@@ -249,6 +250,7 @@ class Library:
             identities: Known values at identity paths of the graph at hand.
             beside: Folders of the scenario and of the graph.
             shapes: Of payload fields that the configuration in force knows more of.
+            aliases: Other names of tools to their ids.
 
         Raises:
             InputError: No such contract (with the nearest name), one with mistakes, or one that
@@ -266,7 +268,7 @@ class Library:
         if not candidates:
             raise self._unknown(id, near_files)
         winner = self._winner(id, candidates)
-        return self._with_identities(id, winner, identities, tuple(shapes))
+        return self._with_identities(id, winner, identities, tuple(shapes), aliases or {})
 
     def _unknown(self, name: str, near_files: Sequence[LibraryFile]) -> InputError:
         known = sorted({one for file in (*self.files, *near_files) for one in file.contracts})
@@ -323,11 +325,15 @@ class Library:
         file: LibraryFile,
         identities: Mapping[str, frozenset[str]] | None,
         shapes: tuple[Shape, ...],
+        aliases: Mapping[str, str],
     ) -> Contract:
         plain = file.contracts[name]
         if not identities:
             return plain
-        key = (file.shown, file.sha256, name, tuple(sorted(identities.items())), shapes)
+        key = (
+            *(file.shown, file.sha256, name),
+            *(tuple(sorted(identities.items())), shapes, tuple(sorted(aliases.items()))),
+        )
         found = self._resolved.get(key)
         if found is None:
             contract, faults = parse_contract(
@@ -337,6 +343,7 @@ class Library:
                 identities=identities,
                 label=file.label,
                 shapes=shapes,
+                aliases=aliases,
             )
             if contract is None:
                 _raise([file.error(name, fault) for fault in faults])

@@ -86,6 +86,7 @@ _PATTERN_KEYS: Final = ("type", "node_id", "where", "satisfies", "bind")
 # Payload fields that hold the type of a node, by event type.
 _NODE_TYPE: Final = "node_type"
 _NODE_TYPES: Final = {"node_started": "type", "node_finished": "type"}
+_TOOL_PATHS: Final = ("tool", "capability")
 _MOST_TOOLS: Final = 3
 _SCOPE_KEYS: Final = ("after", "until", "between")
 _CUSTOM: Final = re.compile(r"custom\.[A-Za-z0-9_.:-]+\Z")
@@ -213,6 +214,8 @@ def parse_contract(
     declared_types: frozenset[str] | None = None,
     label: str = "inline",
     shapes: Sequence[Shape] = (),
+    aliases: Mapping[str, str] | None = None,
+    answers: Mapping[str, frozenset[str]] | None = None,
 ) -> tuple[Contract | None, list[Fault]]:
     """Read one contract.
 
@@ -220,16 +223,23 @@ def parse_contract(
         id: Its key in the file.
         value: What stands under the key.
         registry: Knows event types and predicates.
-        identities: Known values at identity paths (``tool``, ``node_id``, ...); a key that is
-            absent is not checked. None checks none.
+        identities: Known values at identity paths (``tool``, ``node_id``, ...), or at
+            ``TYPE.PATH`` for events of one type; a key that is absent is not checked. None checks
+            none.
         declared_types: Types that the sources of a recorded trace declare; known without a schema.
         label: Where it comes from.
         shapes: Of payload fields that the configuration in force knows more of than the type does.
+        aliases: Other names of tools to the ids that events hold.
+        answers: Values by ``TYPE.PATH`` of which the file at hand has no others; only what is
+            compared for equality is held to them.
 
     Returns:
         The contract, or None with at least one fault; fault paths start at ``value``.
     """
-    reader = _Reader(registry, identities or {}, declared_types or frozenset(), shapes)
+    known = identities or {}
+    reader = _Reader(
+        registry, known, declared_types or frozenset(), shapes, aliases or {}, answers or {}
+    )
     return reader.contract(id, value, label)
 
 
@@ -255,8 +265,12 @@ class _Reader:
         identities: Mapping[str, frozenset[str]],
         declared: frozenset[str],
         shapes: Sequence[Shape],
+        aliases: Mapping[str, str],
+        answers: Mapping[str, frozenset[str]],
     ) -> None:
         self.registry = registry
+        self.answers = answers
+        self.aliases = aliases
         self.identities = identities
         self.declared = declared
         self.shapes = shapes
@@ -817,11 +831,16 @@ class _Reader:
     ) -> None:
         """``node_id`` against what events have there, and the nodes of the graph."""
         known = self.identities.get("node_id")
-        if self.check_identity("node_id", matcher, at):
+        if self.check_identity("node_id", matcher, at, known):
             return
         faults = impossible(NODE_ID, matcher)
         self.faults.extend(fault.under(*at) for fault in faults)
         if faults or known is None:
+            return
+        emitters = self.of_types("node_id", types)
+        if emitters is not None:
+            where = f"{', '.join(types or ())}: at {', '.join(sorted(emitters)) or 'none'}"
+            self.is_met("node_id", matcher, sorted(emitters), at, where)
             return
         found = [self.registry.event_types.find(name) for name in types or ()]
         has_node = {None if one is None else one.has_node for one in found} or {None}
@@ -833,6 +852,18 @@ class _Reader:
         elif has_node == {True}:
             rule = f"a node of the graph: {', '.join(sorted(known)) or 'none'}"
         self.is_met("node_id", matcher, values, at, rule)
+
+    def of_types(
+        self,
+        path: str,
+        types: Iterable[str] | None,
+        source: Mapping[str, frozenset[str]] | None = None,
+    ) -> frozenset[str] | None:
+        """Known values at a path of just these event types; None where one of them is free."""
+        known = self.identities if source is None else source
+        if not types or any(f"{one}.{path}" not in known for one in types):
+            return None
+        return frozenset[str]().union(*(known[f"{one}.{path}"] for one in types))
 
     def is_met(
         self,
@@ -879,13 +910,15 @@ class _Reader:
         name = path.text
         if types and all(_NODE_TYPES.get(one) == name for one in types):
             name = _NODE_TYPE
-        elif name not in IDENTITY_PATHS:
+        scoped = self.of_types(name, types)
+        answers = self.of_types(name, types, self.answers)
+        if name not in (*IDENTITY_PATHS, _NODE_TYPE) and scoped is None and answers is None:
             name = ""
-        if name and self.check_identity(name, matcher, at):
+        known = scoped if scoped is not None else self.identities.get(name)
+        if name and self.check_identity(name, matcher, at, known if answers is None else answers):
             return
         faults = impossible(place, matcher)
         self.faults.extend(fault.under(*at) for fault in faults)
-        known = self.identities.get(name)
         if faults or known is None:
             return
         # Events of the user's own may hold anything under such a name.
@@ -900,9 +933,14 @@ class _Reader:
             values += [None] if place.fits(None) else []
         self.is_met(name, matcher, values, at)
 
-    def check_identity(self, name: str, matcher: Matcher, at: tuple[str | int, ...]) -> bool:
+    def check_identity(
+        self,
+        name: str,
+        matcher: Matcher,
+        at: tuple[str | int, ...],
+        known: frozenset[str] | None,
+    ) -> bool:
         """Texts that are compared for equality; whether one of them is not declared."""
-        known = self.identities.get(name)
         if known is None:
             return False
         before = len(self.faults)
@@ -914,16 +952,32 @@ class _Reader:
                 values = list(one.argument)
             for value in values:
                 if isinstance(value, str) and value not in known:
-                    near = nearest(value, known)
-                    self.fault(
-                        at,
-                        f"unknown {name.replace('_type', ' type')}",
-                        f"'{value}'",
-                        f"declared: {', '.join(sorted(known)) or 'none'}",
-                        f"write '{near}'" if near else None,
-                        code="unknown_identity",
-                    )
+                    self.unknown(name, value, known, at)
         return len(self.faults) > before
+
+    def unknown(
+        self, name: str, value: str, known: frozenset[str], at: tuple[str | int, ...]
+    ) -> None:
+        """The fault of a text that nothing declares."""
+        tool = self.aliases.get(value) if name in _TOOL_PATHS else None
+        if tool in known:
+            self.fault(
+                at,
+                f"is an alias of {tool}, and events hold the id",
+                f"'{value}'",
+                fix=f"write '{tool}'",
+                code="unknown_identity",
+            )
+            return
+        near = nearest(value, known)
+        self.fault(
+            at,
+            f"unknown {name.replace('_type', ' type')}",
+            f"'{value}'",
+            f"declared: {', '.join(sorted(filter(None, known))) or 'none'}",
+            f"write '{near}'" if near else None,
+            code="unknown_identity",
+        )
 
     def place(
         self, path: Path, at: tuple[str | int, ...], role: Role, *, at_key: bool

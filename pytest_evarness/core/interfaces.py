@@ -476,6 +476,19 @@ class InliningDomain(Protocol):
 
 
 @runtime_checkable
+class AnsweringDomain(Protocol):
+    """A domain whose scenarios write down what others will answer; asked beside ``identities``."""
+
+    def answers(
+        self, graph: Graph, environment: JsonObject, overlays: JsonObject
+    ) -> Mapping[str, frozenset[str]]:
+        """Known values by ``TYPE.PATH`` that this one case decides, such as who approves.
+
+        Other cases may have others, so contracts of a library are not held to them.
+        """
+
+
+@runtime_checkable
 class Domain(Protocol):
     """What the kernel asks a domain. Importing a domain does nothing; ``register`` registers."""
 
@@ -507,7 +520,11 @@ class Domain(Protocol):
     def identities(
         self, graph: Graph, environment: JsonObject, overlays: JsonObject
     ) -> Mapping[str, frozenset[str]]:
-        """Known values at identity paths (``tool``, ``capability``, ``provider``, ...)."""
+        """Known values at identity paths (``tool``, ``capability``, ``provider``, ...).
+
+        A key ``TYPE.PATH`` (``intent_routed.route``, ``approval_granted.node_id``) speaks of the
+        events of that type alone.
+        """
 
     def aliases(self, overlays: JsonObject) -> Mapping[str, str]:
         """Tool aliases to canonical ids."""

@@ -14,13 +14,14 @@ from pydantic import TypeAdapter
 
 from pytest_evarness.core import c1
 from pytest_evarness.core.case import Budget, CompiledCase
+from pytest_evarness.core.interfaces import AnsweringDomain
 from pytest_evarness.errors import DeterminismError, Fault, InputError, InputErrors
 from pytest_evarness.scenario.approval import OPTION, Approval, parse_approval
 from pytest_evarness.scenario.case import Case
 from pytest_evarness.scenario.environment import DEFAULTS, Environment
 from pytest_evarness.scenario.harness import Harness, Harnesses
 from pytest_evarness.scenario.identifier import check_invariant_id
-from pytest_evarness.scenario.invariant import VACUITY, Contracts, ItemPlan, Planner
+from pytest_evarness.scenario.invariant import VACUITY, Contracts, ItemPlan, Planner, texts_of
 from pytest_evarness.scenario.leak import Leaks, leak_fault
 from pytest_evarness.scenario.matrix import (
     SHORT_NAMES,
@@ -142,6 +143,7 @@ class Compiler:
         self.case_ids: Mapping[str, object] = {}
         self.base: dict[str, Any] = {}
         self._bases: dict[int, dict[str, Any]] = {}
+        self._known_words: dict[int, tuple[object, frozenset[str] | None]] = {}
         self._sections: dict[tuple[str, int], tuple[object, Any, list[Fault]]] = {}
         self._fixtures_told: set[str] = set()
         self._harness_told: set[int] = set()
@@ -586,11 +588,16 @@ class Compiler:
             "node_type": frozenset(self.context.registry.node_types.names())
             | self.context.registry.later_node_types,
         }
+        answers: dict[str, frozenset[str]] = {}
+        aliases: dict[str, str] = {}
         enforcements: set[str] = set()
         derived: list[Any] = []
         for domain in self.harnesses.domains:
             for key, names in domain.identities(graph, environment, overlays).items():
                 identities[key] = identities.get(key, frozenset()) | names
+            if isinstance(domain, AnsweringDomain):
+                answers.update(domain.answers(graph, environment, overlays))
+            aliases.update(domain.aliases(overlays))
             enforcements.update(domain.enforcements(graph, environment))
             derived.extend(domain.derive(graph, environment))
         scoring = parsed.get("scoring")
@@ -608,12 +615,32 @@ class Compiler:
             has_threshold=scoring is not None and "pass_threshold" in scoring.model_fields_set,
             enforcements=frozenset(enforcements),
             identities=identities,
+            answers=answers,
+            words=self._words(current) if answers else None,
+            aliases=aliases,
             shapes=harness.overlays.shapes,
             beside=harness.beside,
             mark_of=lambda path: self._mark(current, path),
             report=lambda fault: self.wrong(current, fault),
             report_error=lambda error: self._outside(current, error),
         )
+
+    def _words(self, current: _Current) -> frozenset[str] | None:
+        """Every text that some case of the file may hand to a run.
+
+        None where cases differ in the files that they take, whose texts are not known here.
+        """
+        fixture = None if current.fixture is None else current.fixture.document.value
+        known = self._known_words.get(id(fixture))
+        if known is None:
+            value = self.document.value if isinstance(self.document.value, dict) else {}
+            cases = value.get("cases")
+            layers = list(cases.values()) if isinstance(cases, dict) else []
+            handed = [_handed(layer) for layer in (value, *layers)]
+            is_one = not any(map(_names_file, (*handed[1:], value.get("matrix"))))
+            words = frozenset(texts_of([*handed, fixture])) if is_one else None
+            known = self._known_words[id(fixture)] = (fixture, words)
+        return known[1]
 
     def _check_softened(self, current: _Current, items: Sequence[PlannedItem]) -> None:
         """Refuse a higher layer that makes a gate of a lower one decide less.
@@ -894,6 +921,23 @@ def _dig(value: object, *keys: str) -> Any:
             return None
         value = value.get(key)
     return value
+
+
+def _handed(layer: object) -> dict[str, Any]:
+    """A scenario or a case without what is said of runs rather than handed to them."""
+    apart = ("cases", "description", "expect", "invariants")
+    keys = layer.items() if isinstance(layer, dict) else ()
+    return {key: value for key, value in keys if key not in apart}
+
+
+def _names_file(value: object) -> bool:
+    """Whether a case, or the matrix, names a file whose texts come in."""
+    if isinstance(value, list):
+        return any(map(_names_file, value))
+    return isinstance(value, dict) and any(
+        key.rpartition(".")[2] in ("fixture", "graph") or _names_file(inner)
+        for key, inner in value.items()
+    )
 
 
 def _asserts_something(expect: object) -> bool:

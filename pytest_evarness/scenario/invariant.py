@@ -19,7 +19,7 @@ from pytest_evarness.source.limit import MAX_MISTAKES
 from pytest_evarness.source.quote import nearest, one_of, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_evarness.contract.library import Library
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.registry import Registry
     from pytest_evarness.source.place import Mark
 
-__all__ = ["VACUITY", "Contracts", "ItemPlan", "Planner"]
+__all__ = ["VACUITY", "Contracts", "ItemPlan", "Planner", "texts_of"]
 
 Path_ = tuple[str | int, ...]
 
@@ -60,14 +60,25 @@ class Contracts:
         identities: Mapping[str, frozenset[str]],
         beside: Sequence[Path],
         shapes: tuple[Shape, ...] = (),
+        aliases: Mapping[str, str] | None = None,
     ) -> Contract | InputError:
         """The contract called ``contract_id``, or why there is none."""
-        key = (contract_id, tuple(sorted(identities.items())), tuple(beside), shapes)
+        key = (
+            contract_id,
+            tuple(sorted(identities.items())),
+            tuple(beside),
+            shapes,
+            tuple(sorted((aliases or {}).items())),
+        )
         known = self._named.get(key)
         if known is None:
             try:
                 known = self.library.resolve(
-                    contract_id, identities=identities, beside=beside, shapes=shapes
+                    contract_id,
+                    identities=identities,
+                    beside=beside,
+                    shapes=shapes,
+                    aliases=aliases,
                 )
             except InputError as error:
                 known = error
@@ -80,6 +91,8 @@ class Contracts:
         body: object,
         identities: Mapping[str, frozenset[str]],
         shapes: tuple[Shape, ...] = (),
+        aliases: Mapping[str, str] | None = None,
+        answers: Mapping[str, frozenset[str]] | None = None,
         **more: Any,
     ) -> tuple[Contract | None, list[Fault]]:
         """A contract whose ``assert`` stands in the scenario; paths begin with ``assert``."""
@@ -92,6 +105,8 @@ class Contracts:
             id(body),
             tuple(sorted(identities.items())),
             shapes,
+            tuple(sorted((aliases or {}).items())),
+            tuple(sorted((answers or {}).items())),
             tuple(sorted(more.items())),
         )
         known = self._inline.get(key)
@@ -103,6 +118,8 @@ class Contracts:
                 identities=identities,
                 label="inline",
                 shapes=shapes,
+                aliases=aliases,
+                answers=answers,
             )
             known = (body, contract, faults)
             self._inline[key] = known
@@ -164,7 +181,11 @@ class ItemPlan:
         graph_contracts: ``(contract id, mark)`` in the graph's order.
         derived: From the environment.
         identities: Known values at identity paths.
+        answers: Known values that this file alone decides, by ``TYPE.PATH``; contracts of
+            libraries are not held to them.
+        words: Texts that another case of the file may bring to such a path; None for any.
         shapes: What the overlays know of payload fields.
+        aliases: Other names of tools to the ids that events hold.
         beside: Folders whose contracts the case may name.
         has_threshold: Whether the case has ``scoring.pass_threshold``.
         enforcements: Active in this case.
@@ -186,7 +207,10 @@ class ItemPlan:
     has_threshold: bool
     enforcements: frozenset[str]
     identities: Mapping[str, frozenset[str]]
+    answers: Mapping[str, frozenset[str]]
+    words: frozenset[str] | None
     shapes: tuple[Shape, ...]
+    aliases: Mapping[str, str]
     beside: Sequence[Path]
     mark_of: Callable[[Path_], Mark | None]
     report: Callable[[Fault], None]
@@ -352,7 +376,12 @@ class Planner:
             )
             return
         contract, faults = self.contracts.inline(
-            entry_id, check.body, self.plan.identities, self.plan.shapes
+            entry_id,
+            check.body,
+            self.plan.identities,
+            self.plan.shapes,
+            self.plan.aliases,
+            self._answers(check.body),
         )
         for fault in faults:
             self.plan.report(fault.under(*path, "check"))
@@ -372,6 +401,14 @@ class Planner:
             description=entry.description,
             enforced_by=tuple(entry.enforced_by),
         )
+
+    def _answers(self, body: object) -> dict[str, frozenset[str]]:
+        """What the file decides, with those words of the contract that another case may bring."""
+        words = self.plan.words
+        if words is None:
+            return {}
+        others = words.intersection(texts_of(body))
+        return {path: known | others for path, known in self.plan.answers.items()}
 
     def _derived(self, derived: DerivedInvariant) -> None:
         self.asserts = True
@@ -412,7 +449,11 @@ class Planner:
         self, contract_id: str, path: Path_, *, at_key: bool = False, mark: Mark | None = None
     ) -> Contract | None:
         found = self.contracts.named(
-            contract_id, self.plan.identities, self.plan.beside, self.plan.shapes
+            contract_id,
+            self.plan.identities,
+            self.plan.beside,
+            self.plan.shapes,
+            self.plan.aliases,
         )
         if not isinstance(found, InputError):
             if found.status == "deprecated":
@@ -528,6 +569,19 @@ class Planner:
                     )
                 )
             seen.add(item.id)
+
+
+def texts_of(value: object) -> Iterator[str]:
+    """Every text in a JSON value, keys too."""
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, dict):
+            pending += [*one.keys(), *one.values()]
+        elif isinstance(one, list):
+            pending += one
 
 
 def derived_severity(derived: DerivedInvariant) -> str:

@@ -83,13 +83,19 @@ class Shelf:
         identities: Mapping[str, frozenset[str]] | None = None,
         beside: Sequence[Path] = (),
         shapes: Sequence[Shape] = (),
+        aliases: Mapping[str, str] | None = None,
     ) -> Contract:
         self.asked.append(contract_id)
         body = CONTRACTS["hard"] if self.is_lenient else CONTRACTS.get(contract_id)
         if body is None:
             raise InputError(f"unknown contract (got '{contract_id}')", fix="write 'hard'")
         contract, faults = parse_contract(
-            contract_id, body, registry=self.registry, identities=identities, shapes=shapes
+            contract_id,
+            body,
+            registry=self.registry,
+            identities=identities,
+            shapes=shapes,
+            aliases=aliases,
         )
         assert contract is not None, faults
         return contract

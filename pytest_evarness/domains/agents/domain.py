@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pytest_evarness.core.interfaces import Shape
 from pytest_evarness.core.registry import nearest
@@ -16,7 +16,7 @@ from pytest_evarness.domains.agents.manifest import (
     load_manifests,
     manifests_of,
 )
-from pytest_evarness.domains.agents.node.types import REVOKING
+from pytest_evarness.domains.agents.node.types import NODE_TYPES, REVOKING
 from pytest_evarness.domains.agents.state import DOMAIN, RunState
 from pytest_evarness.domains.agents.text import digest_of_value
 from pytest_evarness.domains.agents.vocabulary import CLASSIFICATIONS
@@ -45,6 +45,10 @@ _BRANCH_BY_EVENT = {
     "approval_granted": "approve",
     "approval_rejected": "reject",
 }
+_DECIDED = ("approval_granted", "approval_rejected")
+_OWN = {kind.name: kind for kind in NODE_TYPES}
+_SHARED = frozenset({"budget_breached"})
+"""Event types of this domain's nodes that the kernel emits as well, at any node or at none."""
 _GLOBAL_FAULTS = frozenset({"tool_error_rate", "blocklist", "llm"})
 
 
@@ -111,7 +115,31 @@ class AgentsDomain:
             "node_id": frozenset(graph.nodes),
             "provider": frozenset(providers),
             "classification": frozenset(CLASSIFICATIONS),
+            **_by_type(graph),
         }
+
+    def answers(
+        self, graph: Graph, environment: JsonObject, overlays: JsonObject
+    ) -> Mapping[str, frozenset[str]]:
+        """Who decides at the gates, where somebody is named, and the tools that a model asks for.
+
+        A model may ask for a tool by any of its names, and for one that there is not.
+        """
+        if not _is_own(graph):
+            return {}
+        manifests = manifests_of(overlays)
+        tools = {*manifests, *aliases_of(manifests), *_tools_of(graph, manifests)}
+        rules: Any = environment.get("llm") or []
+        said = [rule.get("respond") or {} for rule in rules]
+        said.append(cast("Any", environment.get("default_response")) or {})
+        tools |= {one["tool_call"]["tool"] for one in said if "tool_call" in one}
+        found = {"llm_response.decision.tool": frozenset(tools)}
+        approvals: Any = environment.get("approvals") or {}
+        people = {one.get("approver") for one in approvals.values()} - {None, ""}
+        if people:
+            named = frozenset({"", *people})
+            found |= {f"{kind}.approver": named for kind in _DECIDED}
+        return found
 
     def shapes(self, overlays: JsonObject) -> Sequence[Shape]:
         """The arguments of each tool, as its manifest has them.
@@ -178,6 +206,35 @@ class AgentsDomain:
         }
         tools = {str(event["node_id"]) for event in events if event["type"] == "tool_called"}
         return {_BRANCHES: frozenset(branches), _TOOLS: frozenset(tools)}
+
+
+def _is_own(graph: Graph) -> bool:
+    """Whether all nodes of the graph are of this domain, so that it knows what they emit."""
+    return all(node.type in _OWN for node in graph.nodes.values())
+
+
+def _by_type(graph: Graph) -> dict[str, frozenset[str]]:
+    """What the graph says of single event types: the nodes that emit them, routes, keywords."""
+    if not _is_own(graph):
+        return {}  # another domain's node may emit what it likes
+    emitters: dict[str, set[str]] = {}
+    for node in graph.nodes.values():
+        for name in _OWN[node.type].emits:
+            # A withdrawal speaks for the gate, at whatever node it comes about.
+            is_apart = name == "approval_revoked" and node.type != "approval_gate"
+            if name not in _SHARED and not is_apart:
+                emitters.setdefault(name, set()).add(node.id)
+    found = {f"{name}.node_id": frozenset(nodes) for name, nodes in emitters.items()}
+    routers = [node.parsed for node in graph.nodes.values() if node.type == "intent_router"]
+    if routers and None not in routers:
+        rules = [rule for router in routers for rule in router.rules]
+        found["intent_routed.route"] = frozenset(
+            {*(rule.route for rule in rules), *(router.fallback for router in routers)}
+        )
+        found["intent_routed.matched"] = frozenset(
+            keyword for rule in rules for keyword in rule.keywords
+        )
+    return found
 
 
 def _tools_of(graph: Graph, manifests: Mapping[str, Any]) -> list[str]:
