@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from pytest_evarness.core.finding import Finding
     from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.core.trace import TraceEvent
+    from pytest_evarness.errors import Fault
 
-__all__ = ["declared_status", "judge_expectation"]
+__all__ = ["declared_status", "judge_expectation", "output_faults"]
 
 _UNDECIDED = {
     "paused": Cause.UNFINISHED_RUN,
@@ -30,6 +31,24 @@ _UNDECIDED = {
 def declared_status(item: PlannedItem) -> str:
     """The end that the case declares."""
     return cast("str", (item.definition or {}).get("status", "completed"))
+
+
+def output_faults(spec: Any) -> list[Fault]:
+    """Mistakes of ``expect.output``: one that no output meets, or every output, is one as well.
+
+    A run without an output fails it whatever it asks; ``exists: true`` asks no more than that.
+    """
+    from pytest_evarness.contract.possible import asserts_nothing, impossible
+    from pytest_evarness.core.matcher import parse_matcher
+    from pytest_evarness.core.schema import Place
+
+    matcher, faults = parse_matcher(spec)
+    if matcher is None:
+        return faults
+    output = Place.of({"type": "string"})
+    faults = impossible(output, matcher)
+    idle = None if faults else asserts_nothing(output, matcher, ())
+    return faults if idle is None else [idle]
 
 
 def judge_expectation(item: PlannedItem, evidence: Evidence) -> Finding:

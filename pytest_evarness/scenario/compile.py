@@ -546,10 +546,9 @@ class Compiler:
         given = given if isinstance(given, dict) else {}
         made: dict[str, Json] = {"status": given.get("status", "completed")}
         if "output" in given:
-            from pytest_evarness.core.matcher import parse_matcher
+            from pytest_evarness.checks.expectation import output_faults
 
-            _, faults = parse_matcher(given["output"])
-            for fault in faults:
+            for fault in output_faults(given["output"]):
                 self.wrong(current, fault.under("expect", "output"))
             made["output"] = given["output"]
         to_run = _texts(given.get("nodes_run"))
