@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_evarness.core import c1
@@ -45,6 +46,9 @@ _KEYS = frozenset(
         "secrets",
     }
 )
+
+# Of texts that many cases have in common; each case asks several times, here and in the mirror.
+_shared_digest = lru_cache(maxsize=64)(c1.sha256_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +113,12 @@ class CompiledCase:
     @property
     def graph_digest(self) -> str:
         """``sha256:`` and the hex digest of ``graph_text``."""
-        return c1.sha256_text(self.graph_text)
+        return _shared_digest(self.graph_text)
 
     @property
     def overlays_digest(self) -> str:
         """``sha256:`` and the hex digest of ``overlays_text``."""
-        return c1.sha256_text(self.overlays_text)
+        return _shared_digest(self.overlays_text)
 
     @property
     def materials_digest(self) -> str | None:
@@ -185,8 +189,8 @@ class CompiledCase:
             "scenario": scenario,
             "case": case,
             "fixture": fixture,
-            "graph": c1.sha256_text(graph_text),
-            "overlays": c1.sha256_text(overlays_text),
+            "graph": _shared_digest(graph_text),
+            "overlays": _shared_digest(overlays_text),
             "environment": None,
             "seed": actual_seed,
             "provider": actual_provider,
@@ -250,16 +254,19 @@ class CompiledCase:
             raise InputError(f"case: keys must be those of format {CASE_FORMAT} (differ in {odd})")
         if record["format"] != CASE_FORMAT:
             raise InputError(f"case.format: unknown (got {shown(record['format'])}; {CASE_FORMAT})")
-        texts = [("graph", graph_text), ("overlays", overlays_text)]
+        texts = [
+            ("graph", _shared_digest(graph_text)),
+            ("overlays", _shared_digest(overlays_text)),
+        ]
         if "materials" in record:
-            texts.append(("materials", materials_text))
+            texts.append(("materials", c1.sha256_text(materials_text)))
         elif materials_text != EMPTY_MATERIALS:
             raise InputError("case.materials: there are materials and the case names none")
-        for name, content in texts:
-            if record[name] != c1.sha256_text(content):
+        for name, digest in texts:
+            if record[name] != digest:
                 raise InputError(
                     f"case.{name}: differs from the text that is to be it "
-                    f"(got {shown(record[name])}; the text gives {c1.sha256_text(content)})"
+                    f"(got {shown(record[name])}; the text gives {digest})"
                 )
         if graph is None:
             graph, faults = parse_graph(_read(graph_text, "graph"), registry)

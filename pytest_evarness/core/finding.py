@@ -176,6 +176,8 @@ class Finding:
 def fraction_text(value: Fraction) -> str:
     """Write an exact number as ``3``, ``0.85`` or ``13/15``: decimal if it ends, else fraction."""
     denominator = value.denominator
+    if denominator == 1:
+        return str(value.numerator)
     twos = fives = 0
     while denominator % 2 == 0:
         denominator //= 2
@@ -186,8 +188,6 @@ def fraction_text(value: Fraction) -> str:
     places = max(twos, fives)
     if denominator != 1 or places > 40:
         return f"{value.numerator}/{value.denominator}"
-    if places == 0:
-        return str(value.numerator)
     digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
     sign = "-" if value < 0 else ""
     return f"{sign}{digits[:-places]}.{digits[-places:]}"
