@@ -114,15 +114,16 @@ class Judge:
                 what a verifier takes on the signer's word.
         """
         by_id: dict[str, Finding] = {}
-        pause_is_end = False
+        pause_is_end = any(
+            item.kind == "expect" and declared_status(item) == "paused" for item in items
+        )
         for item in items:
             if item.kind == "expect":
-                pause_is_end = declared_status(item) == "paused"
                 by_id[item.id] = judge_expectation(self._sealed(item), evidence)
             elif item.kind == "reproduces":
                 by_id[item.id] = judge_reproduction(item, evidence)
             elif item.kind == "forbidden":
-                by_id[item.id] = judge_forbidden(item, evidence)
+                by_id[item.id] = judge_forbidden(item, evidence, pause_is_end=pause_is_end)
         by_id.update(self._judge_contracts(items, evidence, pause_is_end=pause_is_end))
         taken = given or {}
         for item in items:

@@ -14,11 +14,14 @@ from pydantic import TypeAdapter
 
 from pytest_evarness.core import c1
 from pytest_evarness.core.case import Budget, CompiledCase
-from pytest_evarness.core.interfaces import AnsweringDomain
+from pytest_evarness.core.interfaces import AnsweringDomain, InliningDomain
+from pytest_evarness.core.material import as_materials
 from pytest_evarness.errors import DeterminismError, Fault, InputError, InputErrors
 from pytest_evarness.scenario.approval import OPTION, Approval, parse_approval
 from pytest_evarness.scenario.case import Case
+from pytest_evarness.scenario.check import Checks, ParsedCheck
 from pytest_evarness.scenario.environment import DEFAULTS, Environment
+from pytest_evarness.scenario.forbidden import UNMATCHED, Rules
 from pytest_evarness.scenario.harness import Harness, Harnesses
 from pytest_evarness.scenario.identifier import check_invariant_id
 from pytest_evarness.scenario.invariant import VACUITY, Contracts, ItemPlan, Planner, texts_of
@@ -28,8 +31,8 @@ from pytest_evarness.scenario.matrix import (
     Point,
 )
 from pytest_evarness.scenario.merge import merge, place
-from pytest_evarness.scenario.reference import References, Referred
-from pytest_evarness.scenario.shape import SECTIONS, BudgetShape, Entry
+from pytest_evarness.scenario.reference import Files, References, Referred
+from pytest_evarness.scenario.shape import SECTIONS, BudgetShape, Entry, GatheredCheck
 from pytest_evarness.source.limit import MAX_MISTAKES
 from pytest_evarness.source.mistake import raise_all
 from pytest_evarness.source.model import parse_type
@@ -104,6 +107,8 @@ class _Current:
         self.id = layer.id + point.suffix
         self.merged: dict[str, Any] = {}
         self.fixture: Referred | None = None
+        self.contents: dict[str, bytes] = {}
+        self.read: dict[str, str] = {}
         self.is_broken = False
 
 
@@ -128,6 +133,8 @@ class Compiler:
         self._told: set[str] = set()
         self.environment = Environment(context.registry)
         self.references = References(folder, context.root)
+        self.files = Files(self.references)
+        self._materials: dict[tuple[str, ...], tuple[JsonObject, str]] = {}
         self.harnesses = Harnesses(
             context.registry,
             self.references,
@@ -136,6 +143,7 @@ class Compiler:
             scenario_name=name or "inline",
         )
         self.contracts = Contracts(context.library, context.registry)
+        self.checks = Checks(context.registry, folder=folder, root=context.root)
         self.approvals = [
             parse_approval(one) if isinstance(one, str) else one for one in context.approve
         ]
@@ -215,6 +223,7 @@ class Compiler:
         harness = self._harness(current, merged)
         environment = self._environment(current)
         entries = self._entries(current)
+        checks = self._checks(current, parsed, entries, environment)
         graph = harness.graph if harness is not None else None
         if harness is None or graph is None:
             self._look_into_bodies(current, entries)
@@ -226,9 +235,7 @@ class Compiler:
         waived, warnings = self._lint(current, harness)
         expect = self._expect(current, graph)
         self._look_into_bodies(current, [key for key, entry in entries.items() if entry is None])
-        plan = self._plan(current, parsed, entries, harness, environment, expect)
-        if plan is None:
-            return None
+        plan = self._plan(current, parsed, entries, harness, environment, expect, checks)
         planner = Planner(self.contracts, plan, self.name)
         items = planner.build()
         self._check_softened(current, items)
@@ -437,6 +444,40 @@ class Compiler:
             self._sections[("invariants", id(value))] = known
         return cast("Entry | None", known[1]), known[2]
 
+    def _checks(
+        self,
+        current: _Current,
+        parsed: Mapping[str, Any],
+        entries: Mapping[str, Entry | None],
+        environment: JsonObject,
+    ) -> dict[str, ParsedCheck]:
+        """What the check types make of the checks that this case is judged by."""
+        kinds: dict[str, tuple[str, GatheredCheck | None]] = {}
+        for entry_id, entry in entries.items():
+            if entry is None:
+                continue
+            given = entry.model_fields_set
+            if "cases" in given and current.layer.id not in entry.cases:
+                continue
+            check: Any = entry.check if "check" in given else None
+            gathered = check if isinstance(check, GatheredCheck) else None
+            kinds[entry_id] = (check.type if check is not None else "contract", gathered)
+        made: dict[str, ParsedCheck] = {}
+        for entry_id, (_, check) in kinds.items():
+            if check is None:
+                continue
+            found, faults = self.checks.parse(
+                check,
+                ids={name: word for name, (word, _) in kinds.items() if name != entry_id},
+                environment=environment,
+                secrets=parsed.get("secrets", ()),
+            )
+            for fault in faults:
+                self.wrong(current, fault.under("invariants", entry_id, "check"))
+            if found is not None:
+                made[entry_id] = found
+        return made
+
     def _environment(self, current: _Current) -> dict[str, Json]:
         """The normalised environment, without the keys that are wrong."""
         given = current.merged.get("environment", {})
@@ -449,7 +490,29 @@ class Compiler:
         parsed.pop("fixture", None)
         for key, value in DEFAULTS.items():
             parsed.setdefault(key, value)
-        return parsed
+        return self._inlined(current, parsed)
+
+    def _inlined(self, current: _Current, environment: dict[str, Json]) -> dict[str, Json]:
+        """The environment without references to files; what they hold goes with the case."""
+        for domain in self.harnesses.domains:
+            if not isinstance(domain, InliningDomain):
+                continue
+            inlined = domain.inline(environment, self.files)
+            for fault in inlined.faults:
+                self.wrong(current, fault.under("environment"))
+            environment = dict(inlined.environment)
+            current.contents.update(inlined.contents)
+            current.read.update(inlined.subjects)
+        return environment
+
+    def _materials_of(self, current: _Current) -> tuple[JsonObject, str]:
+        """The contents that a case carries, made once for all cases that share them."""
+        key = tuple(sorted(current.contents))
+        known = self._materials.get(key)
+        if known is None:
+            known = c1.frozen(as_materials(current.contents), "materials")
+            self._materials[key] = known
+        return known
 
     # -- harness ------------------------------------------------------------------------------
 
@@ -578,7 +641,8 @@ class Compiler:
         harness: Harness,
         environment: JsonObject,
         expect: JsonObject,
-    ) -> ItemPlan | None:
+        checks: Mapping[str, ParsedCheck],
+    ) -> ItemPlan:
         graph = harness.graph
         assert graph is not None, "only a graph is judged"
         overlays = harness.overlays.values
@@ -606,6 +670,8 @@ class Compiler:
             base_id=current.layer.id,
             case_mark=current.layer.mark,
             entries=entries,
+            checks=checks,
+            forbidden=self._forbidden(current, parsed, environment, graph, identities, aliases),
             expect=expect,
             expect_mark=self._mark(current, ("expect",)) if "expect" in current.merged else None,
             is_expect_written=_asserts_something(current.merged.get("expect")),
@@ -640,6 +706,35 @@ class Compiler:
             words = frozenset(texts_of([*handed, fixture])) if is_one else None
             known = self._known_words[id(fixture)] = (fixture, words)
         return known[1]
+
+    def _forbidden(
+        self,
+        current: _Current,
+        parsed: Mapping[str, Any],
+        environment: JsonObject,
+        graph: Graph,
+        identities: Mapping[str, frozenset[str]],
+        aliases: Mapping[str, str],
+    ) -> list[tuple[str, JsonObject]]:
+        """Forbidden rules in file order, then what strict services bring."""
+        given = current.merged.get("forbidden")
+        is_read = "forbidden" in parsed and isinstance(given, dict)
+        rules = Rules(
+            self.context.registry,
+            environment,
+            graph,
+            tools=identities.get("tool", frozenset()),
+            aliases=aliases,
+            secrets=parsed.get("secrets", ()),
+        )
+        made: list[tuple[str, JsonObject]] = []
+        for rule in given if is_read and isinstance(given, dict) else ():
+            definition, faults = rules.definition(rule, getattr(parsed["forbidden"], rule))
+            for fault in faults:
+                self.wrong(current, fault.under("forbidden", rule))
+            made.append((rule, definition))
+        strict = rules.unmatched()
+        return made if strict is None else [*made, (UNMATCHED, strict)]
 
     def _check_softened(self, current: _Current, items: Sequence[PlannedItem]) -> None:
         """Refuse a higher layer that makes a gate of a lower one decide less.
@@ -770,6 +865,9 @@ class Compiler:
                 found = self.leaks.find(name, harness.document.value)
                 if found is not None:
                     self._outside(current, harness.document.error(leak_fault(name, found)))
+            if current.contents and self.leaks.find(name, self._materials_of(current)[0]):
+                what = f"a file of the workspace or of a service ({self._holder(name, current)})"
+                self.wrong(current, leak_fault(name, here, what))
             for overlay, value in harness.overlays.values.items():
                 if self.leaks.find(name, value) is not None:
                     self.wrong(current, leak_fault(name, here, f"the configuration '{overlay}'"))
@@ -779,6 +877,11 @@ class Compiler:
                     what = f"the item '{self.leaks.masked(name, item.id)}'"
                     self.wrong(current, leak_fault(name, here, what))
         return not current.is_broken
+
+    def _holder(self, name: str, current: _Current) -> str:
+        materials = self._materials_of(current)[0]
+        held = [one for one, value in materials.items() if self.leaks.find(name, value) is not None]
+        return ", ".join(held[:3])
 
     # -- the result -----------------------------------------------------------------------------
 
@@ -808,6 +911,7 @@ class Compiler:
             **current.merged,
         }
         try:
+            materials, materials_text = self._materials_of(current)
             compiled = CompiledCase.build(
                 scenario=self.scenario_id,
                 case=current.id,
@@ -824,6 +928,8 @@ class Compiler:
                 else None,
                 overlays=harness.overlays.values,
                 overlays_text=harness.overlays.text,
+                materials=materials,
+                materials_text=materials_text,
                 secrets=tuple(parsed.get("secrets", ())),
             )
         except (DeterminismError, InputError) as error:
@@ -877,10 +983,12 @@ class Compiler:
             found[self.name] = self.sha256
         found[harness.name] = harness.sha256
         found.update(harness.code)
+        found.update(current.read)
         if current.fixture is not None:
             found[current.fixture.name] = current.fixture.sha256
         for name, label, digest in harness.overlays.in_force:
             found[f"{name}:{label}"] = digest
+        found.update(planner.files)
         for contract in planner.used:
             text = self._definition_digest(contract)
             found[f"contract:{contract.id}@{contract.version}"] = text

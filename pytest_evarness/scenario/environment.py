@@ -34,9 +34,7 @@ LATER = (
     "instructions",
     "judge",
     "react",
-    "services",
     "tiers",
-    "workspace",
 )
 """Keys whose names are taken; refused until something reads them."""
 

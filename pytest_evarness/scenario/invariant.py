@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from pytest_evarness.checks.forbidden import DESCRIPTIONS
 from pytest_evarness.core import c1
 from pytest_evarness.core.outcome import Severity
-from pytest_evarness.core.plan import PlannedItem
+from pytest_evarness.core.plan import ALWAYS_THERE, PlannedItem
 from pytest_evarness.errors import DeterminismError, Fault, InputError, InputErrors
-from pytest_evarness.scenario.shape import ContractCheck, Entry, TraceCheck
+from pytest_evarness.scenario.shape import ContractCheck, Entry, GatheredCheck, TraceCheck
 from pytest_evarness.source.limit import MAX_MISTAKES
 from pytest_evarness.source.quote import nearest, one_of, quoted
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import DerivedInvariant, Shape
     from pytest_evarness.core.json import JsonObject
     from pytest_evarness.core.registry import Registry
+    from pytest_evarness.scenario.check import ParsedCheck
     from pytest_evarness.source.place import Mark
 
 __all__ = ["VACUITY", "Contracts", "ItemPlan", "Planner", "texts_of"]
@@ -175,6 +177,8 @@ class ItemPlan:
         case_ids: All of the file, before the matrix.
         case_mark: Where the case stands.
         entries: Parsed invariants, in file order; None for one that is broken.
+        checks: What the check types made of theirs, by id; one that is broken is not there.
+        forbidden: ``(rule, definition)`` in file order, then what strict services bring.
         expect: Normalised.
         expect_mark: Where it stands, where that is known.
         is_expect_written: Somebody wrote it.
@@ -199,6 +203,8 @@ class ItemPlan:
     case_ids: Mapping[str, object]
     case_mark: Mark | None
     entries: Mapping[str, Entry | None]
+    checks: Mapping[str, ParsedCheck]
+    forbidden: Sequence[tuple[str, JsonObject]]
     expect: JsonObject
     expect_mark: Mark | None
     is_expect_written: bool
@@ -226,7 +232,7 @@ def _weighs_in(entry: Entry | None, case_id: str) -> bool:
     if entry is None:
         return False
     given = entry.model_fields_set
-    has_check = "check" in given and isinstance(entry.check, TraceCheck)
+    has_check = "check" in given and not isinstance(entry.check, ContractCheck)
     weight = entry.weight if "weight" in given else Fraction(int(has_check))
     return weight > 0 and ("cases" not in given or case_id in entry.cases)
 
@@ -241,6 +247,7 @@ class Planner:
         self.items: list[PlannedItem] = []
         self.named: set[str] = set()
         self.used: list[Contract] = []
+        self.files: dict[str, str] = {}
         self.warnings: list[str] = []
         self.asserts = plan.is_expect_written
 
@@ -257,6 +264,8 @@ class Planner:
             gate=True,
             written=plan.is_expect_written,
         )
+        for rule, definition in plan.forbidden:
+            self._forbidden(rule, definition)
         for entry_id, entry in plan.entries.items():
             if entry is None:
                 self.asserts = True  # it is broken, which is told elsewhere
@@ -278,8 +287,8 @@ class Planner:
                 Fault(
                     (),
                     f"case {quoted(plan.base_id)} asserts nothing",
-                    rule="an invariant, a contract, an attack's expect, or a status, output or"
-                    " node in expect",
+                    rule="an invariant, a contract, a forbidden rule, an attack's expect, or a"
+                    " status, output or node in expect",
                     fix="write 'expect: {status: completed}' if that is all it shows",
                 )
             )
@@ -309,6 +318,9 @@ class Planner:
         check = entry.check if "check" in given else ContractCheck(type="contract", id=entry_id)
         if isinstance(check, TraceCheck):
             self._trace_entry(entry_id, entry, check)
+            return
+        if isinstance(check, GatheredCheck):
+            self._check_entry(entry_id, entry)
             return
         path: Path_ = ("invariants", entry_id)
         self.named.add(check.id)
@@ -365,15 +377,7 @@ class Planner:
         self.asserts = True
         given = entry.model_fields_set
         path: Path_ = ("invariants", entry_id)
-        if "description" not in given:
-            self.plan.report(
-                Fault(
-                    path,
-                    "required key 'description' is missing",
-                    rule="one sentence beside every check",
-                    code="missing_key",
-                )
-            )
+        if not self._is_described(entry, path):
             return
         contract, faults = self.contracts.inline(
             entry_id,
@@ -409,6 +413,76 @@ class Planner:
             return {}
         others = words.intersection(texts_of(body))
         return {path: known | others for path, known in self.plan.answers.items()}
+
+    def _is_described(self, entry: Entry, path: Path_) -> bool:
+        if "description" in entry.model_fields_set:
+            return True
+        self.plan.report(
+            Fault(
+                path,
+                "required key 'description' is missing",
+                rule="one sentence beside every check",
+                code="missing_key",
+            )
+        )
+        return False
+
+    def _check_entry(self, entry_id: str, entry: Entry) -> None:
+        self.asserts = True
+        given = entry.model_fields_set
+        path: Path_ = ("invariants", entry_id)
+        parsed = self.plan.checks.get(entry_id)
+        if not self._is_described(entry, path) or parsed is None:
+            return
+        gate = entry.gate if "gate" in given else False
+        if gate and not parsed.kind.may_gate:
+            self.plan.report(
+                Fault(
+                    (*path, "gate"),
+                    f"a check of type {quoted(parsed.kind.name)} cannot be a gate",
+                    got="true",
+                    rule="what a model says decides nothing that is hard",
+                    fix="remove 'gate', and give it a weight",
+                )
+            )
+            gate = False
+        weight = entry.weight if "weight" in given else Fraction(1)
+        words = tuple(entry.enforced_by)
+        self.files.update(parsed.files)
+        self._add(
+            self.plan.mark_of(path),
+            parsed.definition,
+            id=entry_id,
+            kind=parsed.kind.name,
+            gate=gate,
+            weight=weight,
+            severity=Severity(entry.severity),
+            description=entry.description,
+            vacuous=entry.vacuous,
+            enforced_by=words,
+            label=self._label(words),
+            informational=self.plan.has_threshold and not gate and weight == 0,
+        )
+
+    def _forbidden(self, rule: str, definition: JsonObject) -> None:
+        item_id = f"forbidden-{rule.replace('_', '-')}"
+        is_written = item_id not in ALWAYS_THERE
+        self.asserts = self.asserts or is_written
+        mark = self.plan.mark_of(("forbidden", rule)) if is_written else self.plan.case_mark
+        self._add(
+            mark,
+            self.contracts.expectation(definition),
+            id=item_id,
+            kind="forbidden",
+            gate=True,
+            description=DESCRIPTIONS[rule],
+            written=is_written,
+        )
+
+    def _label(self, words: tuple[str, ...]) -> str:
+        """What prevents it is in force, all of it, or it is only found out."""
+        prevented = bool(words) and self.plan.enforcements.issuperset(words)
+        return "preventive" if prevented else "detection-only"
 
     def _derived(self, derived: DerivedInvariant) -> None:
         self.asserts = True
@@ -495,7 +569,6 @@ class Planner:
         if not draft:
             self.asserts = True
         words = enforced_by if enforced_by is not None else tuple(contract.enforced_by)
-        prevented = bool(words) and self.plan.enforcements.issuperset(words)
         gate = gate and not draft
         self._add(
             mark,
@@ -509,7 +582,7 @@ class Planner:
             description=description if description is not None else contract.title,
             vacuous=vacuous,
             enforced_by=words,
-            label="preventive" if prevented else "detection-only",
+            label=self._label(words),
             informational=draft or (self.plan.has_threshold and not gate and weight == 0),
             untested=contract.untested,
         )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
 
 from pytest_evarness.errors import Fault, InputError
-from pytest_evarness.source.document import Document, load_document, shown_path
+from pytest_evarness.source.document import Document, load_document, read_bytes, shown_path
 from pytest_evarness.source.quote import quoted
 
-__all__ = ["References", "Referred", "resolve_inside"]
+__all__ = ["Files", "References", "Referred", "resolve_inside"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,16 @@ def resolve_inside(text: str, *, folder: Path, root: Path) -> tuple[Path | None,
         folder: Of the file that refers to it.
         root: The project's root directory.
     """
+    path, fault = _resolve(text, folder=folder, root=root)
+    if path is None:
+        return None, fault
+    if not path.is_file():
+        return None, Fault((), "is no file", got=quoted(text))
+    return path, None
+
+
+def _resolve(text: str, *, folder: Path, root: Path) -> tuple[Path | None, Fault | None]:
+    """What ``text`` names, file or folder, every link followed."""
     rule = "references stay inside the project's root directory"
     if not text or not text.isprintable():
         return None, Fault((), "is no path", got=quoted(text))
@@ -56,8 +67,6 @@ def resolve_inside(text: str, *, folder: Path, root: Path) -> tuple[Path | None,
         return None, Fault((), "leads outside", got=quoted(text), rule=rule)
     if not exists:
         return None, Fault((), "no such file", got=quoted(text))
-    if not path.is_file():
-        return None, Fault((), "is no file", got=quoted(text))
     return path, None
 
 
@@ -94,3 +103,43 @@ def read_file(
         return None, None, error
     digest = hashlib.sha256(document.data).hexdigest()
     return Referred(path, name, document, digest), None, None
+
+
+class Files:
+    """A scenario's files as domains may read them; see ``core.interfaces.ProjectFiles``.
+
+    Attributes:
+        kept: What domains worked out for earlier cases of the file.
+    """
+
+    def __init__(self, references: References) -> None:
+        self._references = references
+        self.kept: dict[Any, Any] = {}
+
+    def read(self, text: str) -> tuple[str, bytes] | Fault:
+        """Name and content of a file."""
+        references = self._references
+        path, fault = resolve_inside(text, folder=references.folder, root=references.root)
+        if path is None:
+            assert fault is not None, "a reference that names nothing says why"
+            return fault
+        name = shown_path(path, references.root.resolve())
+        try:
+            return name, read_bytes(path, name)
+        except InputError as error:
+            return Fault((), error.problem, got=quoted(text))
+
+    def folder(self, text: str) -> tuple[str, Path] | Fault:
+        """Name and place of a folder."""
+        references = self._references
+        path, fault = _resolve(text, folder=references.folder, root=references.root)
+        if path is None:
+            assert fault is not None, "a reference that names nothing says why"
+            return (
+                fault
+                if fault.problem != "no such file"
+                else replace(fault, problem="no such folder")
+            )
+        if not path.is_dir():
+            return Fault((), "is no folder", got=quoted(text))
+        return shown_path(path, references.root.resolve()), path

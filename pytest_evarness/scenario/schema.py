@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
+from pytest_evarness.scenario.check import check_schemas
 from pytest_evarness.scenario.environment import Environment
 from pytest_evarness.scenario.identifier import MAX_ID
 from pytest_evarness.scenario.matrix import SHORT_NAMES
@@ -28,6 +29,7 @@ def scenario_schema(registry: Registry) -> dict[str, Any]:
         made = _plain(TypeAdapter(annotation).json_schema(by_alias=True))
         made.setdefault("description", meaning)
         properties[key] = made
+    _add_checks(properties["invariants"], registry)
     # Where a layer lies under it, a key may be null: it removes what is inherited.
     properties["environment"] = {
         **_relaxed(environment),
@@ -63,6 +65,13 @@ def scenario_schema(registry: Registry) -> dict[str, Any]:
         "properties": properties,
         "additionalProperties": False,
     }
+
+
+def _add_checks(invariants: dict[str, Any], registry: Registry) -> None:
+    """Put the check types of the registry beside those that every version has."""
+    check = invariants["additionalProperties"]["properties"]["check"]
+    (word,) = (name for name in ("oneOf", "anyOf") if name in check)
+    check[word].extend(_plain(copy.deepcopy(one)) for one in check_schemas(registry))
 
 
 def _environment(registry: Registry) -> dict[str, Any]:

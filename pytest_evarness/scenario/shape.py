@@ -8,10 +8,20 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainValidator,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+)
 
 from pytest_evarness.scenario.identifier import Id
 from pytest_evarness.source.model import Strict, refuse
@@ -20,7 +30,6 @@ from pytest_evarness.source.quote import quoted
 
 __all__ = [
     "CASE_KEYS",
-    "CHECKS_LATER",
     "ENFORCEMENTS",
     "FORMAT",
     "SECTIONS",
@@ -30,6 +39,8 @@ __all__ = [
     "ContractCheck",
     "Entry",
     "Expect",
+    "Forbidden",
+    "GatheredCheck",
     "Policy",
     "Scoring",
     "Subject",
@@ -43,19 +54,6 @@ FORMAT = 1
 STATUSES = ("completed", "blocked", "paused", "failed")
 
 ENFORCEMENTS = ("approval_gate", "manifest", "egress", "tool_offer", "sandbox", "budget")
-
-CHECKS_LATER = (
-    "account",
-    "command_exit",
-    "custom",
-    "file_absent",
-    "file_content",
-    "file_exists",
-    "http_mock_assertions",
-    "llm_as_judge",
-    "sql",
-)
-"""Check types whose names are taken and which this version does not evaluate."""
 
 MAX_SECONDS = 86_400
 
@@ -169,10 +167,13 @@ def _replicas(value: object) -> object:
     )
 
 
-def _forbidden(value: object) -> object:
-    if value == {}:
-        return value
-    raise refuse("forbidden rules are not in this version", fix="remove it")
+def _prefix(text: str) -> str:
+    parts = text.split("/")
+    if text.startswith("/") or re.match("[A-Za-z]:", text) or "\\" in text or "\0" in text:
+        raise refuse("must be relative to the workspace", rule="components joined by '/'")
+    if ".." in parts:
+        raise refuse("leads out of the workspace", rule="components joined by '/'")
+    return "/".join(part for part in parts if part not in ("", "."))
 
 
 NonBlank = Annotated[str, Field(min_length=1)]
@@ -180,6 +181,11 @@ Variable = Annotated[str, AfterValidator(_variable)]
 Tags = Annotated[list[NonBlank], AfterValidator(_once)]
 Ids = Annotated[list[Id], AfterValidator(_once)]
 CaseIds = Annotated[list[Id], Field(min_length=1), AfterValidator(_once)]
+Names = Annotated[list[NonBlank], AfterValidator(_once)]
+Prefixes = Annotated[
+    list[Annotated[str, Field(min_length=1), AfterValidator(_prefix)]], AfterValidator(_once)
+]
+Deny: TypeAlias = Literal["deny"]
 Severity: TypeAlias = Literal["info", "minor", "major", "critical"]
 Vacuity: TypeAlias = Literal["pass", "fail", "indeterminate"]
 Enforcement: TypeAlias = Literal[
@@ -266,56 +272,62 @@ class ContractCheck(Strict):
     id: Id = Field(description="The contract's id.")
 
 
-def _check(value: object) -> object:
-    """Choose the type first; only its own fields are then spoken of."""
-    from pytest_evarness.source.quote import kind, nearest, one_of
+@dataclass(frozen=True, slots=True)
+class GatheredCheck:
+    """A check of any other type; which one is told once the registry is known.
 
+    Attributes:
+        type: What stands under ``type``: a word, hopefully; None where it is missing.
+        value: The mapping under ``check`` as it was written.
+    """
+
+    type: object
+    value: Mapping[str, Any]
+
+
+def _check(value: object, handler: ValidatorFunctionWrapHandler) -> object:
+    """Choose the type first; only its own fields are then spoken of."""
     if not isinstance(value, dict):
         raise refuse("must be a mapping", rule="{type: trace, assert: {...}}")
-    offered = ("contract", "trace")
     word = value.get("type")
-    if "type" not in value:
-        raise refuse(
-            "required key 'type' is missing", rule=f"types: {', '.join(offered)}", is_shown=False
-        )
-    if not isinstance(word, str):
-        raise refuse(
-            f"type must be text, is {kind(word)}",
-            rule=f"types: {', '.join(offered)}",
-            is_shown=False,
-        )
-    if word in offered:
-        return value
-    if word in CHECKS_LATER:
-        raise refuse(
-            f"check type {quoted(word)} is not in this version",
-            rule=f"types: {', '.join(offered)}",
-            is_shown=False,
-        )
-    near = nearest(word, (*offered, *CHECKS_LATER))
-    raise refuse(
-        f"unknown check type {quoted(word)}",
-        rule=f"types: {one_of(offered)}",
-        fix=f"write '{near}'" if near in offered else None,
-        is_shown=False,
+    return handler(value) if word in ("contract", "trace") else GatheredCheck(word, value)
+
+
+class Forbidden(Strict):
+    """What must not happen, whatever else does; each rule is a gate."""
+
+    db_writes_outside: Names = Field(
+        default_factory=list, description="Tables that may be written: TABLE or SERVICE.TABLE."
     )
+    http_except: Names = Field(
+        default_factory=list, description="Services that may be requested over HTTP."
+    )
+    file_writes_outside: Prefixes = Field(
+        default_factory=list, description="Folders or files of the workspace that may be written."
+    )
+    secrets_in_logs: Deny = Field(default="deny", description="No secret in what the run emits.")
+    network: Deny = Field(default="deny", description="Nothing beyond the declared services.")
+    tools_except: Names = Field(default_factory=list, description="Tools that may be called.")
+    duplicate_effects: Deny = Field(default="deny", description="No effect is applied twice.")
 
 
 class Entry(Strict):
     """One invariant; without ``check`` its id names a contract."""
 
     check: Annotated[
-        Annotated[TraceCheck | ContractCheck, Field(discriminator="type")], BeforeValidator(_check)
+        Annotated[TraceCheck | ContractCheck, Field(discriminator="type")], WrapValidator(_check)
     ] = Field(
         default_factory=lambda: ContractCheck(type="contract", id="-"), description="A check."
     )
-    description: NonBlank = Field(default="-", description="Required with a trace check.")
+    description: NonBlank = Field(
+        default="-", description="Required with a check that names no contract."
+    )
     gate: bool = Field(
         default=False, description="Part of the hard verdict; a contract brings its own."
     )
     weight: Weight = Field(
         default=Fraction(0),
-        description="In the composite; 1.0 with a trace check, 0 for a contract.",
+        description="In the composite; 1.0 with a check, 0 for a contract.",
     )
     severity: Severity = Field(default="major", description="A contract brings its own.")
     cases: CaseIds = Field(default_factory=list, description="Ids before the matrix; default all.")
@@ -359,10 +371,7 @@ SECTIONS: dict[str, tuple[Any, str]] = {
     ),
     "invariants": (dict[str, Entry], "What must hold, by id."),
     "scoring": (Scoring, "The composite."),
-    "forbidden": (
-        Annotated[Any, BeforeValidator(_forbidden), WithJsonSchema({"const": {}})],
-        "Not in this version.",
-    ),
+    "forbidden": (Forbidden, "What must not happen; each rule is a gate."),
     "expect": (Expect, "The declared end; default {status: completed}."),
     "secrets": (
         Annotated[list[Variable], AfterValidator(_once)],

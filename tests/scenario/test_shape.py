@@ -97,7 +97,7 @@ def test_a_domain_may_know_no_shapes(registry: Registry) -> None:
         def shapes(self, overlays: Mapping[str, Any]) -> list[Any]:
             return []
 
-    (agents,) = registry.domains.values()
+    agents = registry.domains.resolve("agents")
     assert isinstance(agents, ShapingDomain)
     assert isinstance(Shaping(), ShapingDomain)
     assert not isinstance(Silent(), ShapingDomain)
