@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pytest_evarness.contract.library import Library
     from pytest_evarness.core.event import Event
     from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.interfaces import World, WorldHost
     from pytest_evarness.core.mirror import Mirror
     from pytest_evarness.core.runlog import RunLog
     from pytest_evarness.scenario.case import Case
@@ -205,19 +207,47 @@ class Engine(AbstractContextManager["Engine"]):
             seal: Digest of the seal that is on disk; it heads the run logs.
             observers: Called with each event of run A.
         """
-        from pytest_evarness.core.execution import execute
         from pytest_evarness.core.secret import read_secrets
 
-        compiled = case.compiled
-        secrets = read_secrets(compiled.secrets, os.environ)
+        secrets = read_secrets(case.compiled.secrets, os.environ)
         if self.settings.rerun == "mirror":
             # Its start-up overlaps with run A; run B itself begins only after run A has ended,
             # so that anything run A leaves behind is there to be noticed.
             self._ready_mirror().start()
+        # Run A's world is sealed when the run is over, and stays until everything is judged.
+        with self._world(case, secrets) as world:
+            run_a = self._run_a(case, secrets, world, logs=logs, seal=seal, observers=observers)
+            run_b, error_b = self._run_b(case, secrets)
+            if run_b is not None and logs is not None:
+                with _log(logs, case, "b", seal) as log:
+                    assert log is not None, "there is a place for it"
+                    log.write_all(run_b.texts)
+            _check_record(case, run_a)
+            evidence = self._evidence(case, run_a, run_b, error_b)
+            judgement = self.judge.judge(case.items, evidence, threshold=case.threshold)
+            return CaseResult(case, run_a, run_b, error_b, evidence, judgement)
+
+    def _run_a(
+        self,
+        case: Case,
+        secrets: Mapping[str, str],
+        world: World | None,
+        *,
+        logs: Store | None,
+        seal: str | None,
+        observers: Sequence[Callable[[Event], None]],
+    ) -> Run:
+        from pytest_evarness.core.execution import execute
+
         try:
             with _log(logs, case, "a", seal) as log, self._restored(case):
-                run_a = execute(
-                    compiled, self.registry, secrets=secrets, observers=observers, log=log
+                return execute(
+                    case.compiled,
+                    self.registry,
+                    secrets=secrets,
+                    observers=observers,
+                    log=log,
+                    world=world,
                 )
         except SystemExit as error:
             # The kernel catches no exit. Here it must not end the process either: its code would
@@ -227,27 +257,49 @@ class Engine(AbstractContextManager["Engine"]):
                 " so the case was not judged",
                 fix="raise an ordinary exception in the step",
             ) from None
-        run_b, error_b = self._run_b(case, secrets)
-        if run_b is not None and logs is not None:
-            with _log(logs, case, "b", seal) as log:
-                assert log is not None, "there is a place for it"
-                log.write_all(run_b.texts)
-        _check_record(case, run_a)
-        evidence = self._evidence(case, run_a, run_b, error_b)
-        judgement = self.judge.judge(case.items, evidence, threshold=case.threshold)
-        return CaseResult(case, run_a, run_b, error_b, evidence, judgement)
 
     def _run_b(self, case: Case, secrets: Mapping[str, str]) -> tuple[Run | None, str | None]:
         from pytest_evarness.core.execution import execute
         from pytest_evarness.core.mirror import MirrorError
 
         if self.settings.rerun == "inline":
-            with self._restored(case):
-                return execute(case.compiled, self.registry, secrets=secrets), None
+            with self._world(case, secrets) as world, self._restored(case):
+                run = execute(case.compiled, self.registry, secrets=secrets, world=world)
+                return run, None
         try:
-            return self._ready_mirror().run(case.compiled, secrets), None
+            return self._ready_mirror().run(case.compiled, secrets, host=self._host), None
         except MirrorError as error:
             return None, str(error)
+
+    @contextmanager
+    def _world(self, case: Case, secrets: Mapping[str, str]) -> Iterator[World | None]:
+        """A new world for one run of the case, gone at the end; None where none is declared.
+
+        Raises:
+            InputError: The machine has no place for it.
+        """
+        make = self.registry.make_world
+        try:
+            world = None if make is None else make(case.compiled, self._host, secrets)
+        except OSError as error:
+            raise InputError(
+                f"case {case.id}: its world cannot be made ({error.strerror or error})"
+            ) from None
+        try:
+            yield world
+        finally:
+            if world is not None:
+                world.close()
+
+    @cached_property
+    def _host(self) -> WorldHost:
+        import tempfile
+
+        from pytest_evarness.core.interfaces import WorldHost
+
+        # Workers of one session share what is slow to start; other sessions have their own.
+        session = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
+        return WorldHost(session, str(Path(tempfile.gettempdir(), f"evarness-host-{session}")))
 
     def _restored(self, case: Case) -> AbstractContextManager[object]:
         """This process is put back after a run of the user's own code; nothing else touches it."""

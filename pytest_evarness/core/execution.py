@@ -6,6 +6,7 @@ No node can read a verdict here, and no fault of a node is swallowed: each ends 
 from __future__ import annotations
 
 import copy
+import os
 import random
 import re
 import time
@@ -24,6 +25,7 @@ from pytest_evarness.core.interfaces import (
     NodeBlocked,
     RunPaused,
     RunTotals,
+    ServiceDownError,
 )
 from pytest_evarness.core.outcome import Cause
 from pytest_evarness.core.sandbox import Guard
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_evarness.core.case import CompiledCase
-    from pytest_evarness.core.interfaces import NodeType
+    from pytest_evarness.core.interfaces import NodeType, World
     from pytest_evarness.core.json import Json, JsonObject
     from pytest_evarness.core.registry import Registry
     from pytest_evarness.core.runlog import RunLog
@@ -233,6 +235,7 @@ def execute(
     observers: Sequence[Callable[[Event], None]] = (),
     log: RunLog | None = None,
     perturbed: bool = False,
+    world: World | None = None,
 ) -> Run:
     """Run a case once.
 
@@ -241,6 +244,7 @@ def execute(
         observers: Called with each event after it was recorded.
         log: Gets each event as it comes; the caller closes it.
         perturbed: Whether this is the mirror's run; only noted in the result.
+        world: What the case declares, fresh; it is sealed here, and closed by the caller.
 
     Raises:
         InputError: A graph that lint refuses, a clock that is none, a secret without a value.
@@ -248,10 +252,20 @@ def execute(
     """
     _check_runnable(case, secrets or {})
     masker = Masker({name: (secrets or {})[name] for name in case.secrets})
-    engine = _Engine(case, registry, masker, observers, log)
-    with engine.deadline:
-        engine.run()
-    return engine.result(is_perturbed=perturbed)
+    engine = _Engine(case, registry, masker, observers, log, world)
+    if world is None:
+        with engine.deadline:
+            engine.run()
+        return engine.result(is_perturbed=perturbed)
+    world.begin(engine.clock)
+    # The permission bits of what a step makes are part of the end state.
+    umask = os.umask(0o022)
+    try:
+        with engine.deadline:
+            engine.run()
+    finally:
+        os.umask(umask)
+    return engine.result(is_perturbed=perturbed, world_text=world.seal())
 
 
 def list_indeterminism(graph: Graph, environment: JsonObject, registry: Registry) -> list[str]:
@@ -314,7 +328,9 @@ class _Engine:
         masker: Masker,
         observers: Sequence[Callable[[Event], None]],
         log: RunLog | None,
+        world: World | None,
     ) -> None:
+        self.world = world
         self.case = case
         self.registry = registry
         self.graph = case.graph
@@ -363,8 +379,15 @@ class _Engine:
             self._close("blocked", ("policy_violation", {"reason": str(blocked.reason)}))
         except RunPaused as paused:
             self._pause(paused)
+        except ServiceDownError as down:
+            # Nothing that the harness did; what would have come is not known, so no end is emitted.
+            self.is_closing = True
+            self._settle()
+            self.status = "unfinished"
+            self.error = self.masker.text(impersonal(_printable(str(down))))
         except EnvironmentExhausted as exhausted:
             self.is_closing = True
+            self._settle()
             call: dict[str, Json] = {
                 "script": exhausted.script,
                 "scripted": exhausted.scripted,
@@ -420,6 +443,7 @@ class _Engine:
             self.node_id = node_id
             self.emit("node_started", {"type": node.type}, node_id)
             outputs[node_id] = self._run_node(node, resolved[node.type], outputs)
+            self._settle()
             self.emit("node_finished", {"type": node.type}, node_id)
         self.node_id = None
         self._finish(cast("bool", started["deterministic"]))
@@ -442,6 +466,12 @@ class _Engine:
             raise
         except (NodeBlocked, RunPaused, EnvironmentExhausted):
             self._check_standing()
+            raise
+        except ServiceDownError as down:
+            self._check_standing()
+            # A step of the user's own may say so only of a service that is down.
+            if is_custom and down.service not in self._problems():
+                raise _CrashError(_reason(down)) from down
             raise
         except BaseException as error:
             # Whatever a node raises ends in the trace.
@@ -510,9 +540,18 @@ class _Engine:
                 arriving.append(value)
         return inputs
 
+    def _settle(self) -> None:
+        """Emit what the world's services saw of the node that runs."""
+        if self.world is not None:
+            self.world.settle(lambda name, payload: self.emit(name, payload, self.node_id))
+
+    def _problems(self) -> Mapping[str, str]:
+        return {} if self.world is None else self.world.problems
+
     # -- how a run ends --------------------------------------------------------------------
 
     def _finish(self, deterministic: bool) -> None:
+        self._settle()
         output: dict[str, Json] | None = None
         if self.output is not None:
             output = {
@@ -534,6 +573,7 @@ class _Engine:
 
     def _pause(self, paused: RunPaused) -> None:
         self.is_closing = True
+        self._settle()
         payload: dict[str, Json] = {
             "prompt": _printable(paused.prompt),
             "preview": _printable(paused.preview),
@@ -550,6 +590,7 @@ class _Engine:
     def _close(self, status: str, *last: tuple[str, dict[str, Json]]) -> None:
         """Emit what happened, then the last event of a run that did not complete."""
         self.is_closing = True
+        self._settle()
         for name, payload in last:
             if "reason" in payload:
                 payload["reason"] = _printable(payload["reason"])
@@ -582,7 +623,7 @@ class _Engine:
                 self.leftovers.append(f"domain {name}: {_reason(error)}")
         self.leftovers = [self.masker.text(entry) for entry in self.leftovers]
 
-    def result(self, *, is_perturbed: bool) -> Run:
+    def result(self, *, is_perturbed: bool, world_text: str = EMPTY_WORLD) -> Run:
         return Run(
             events=self.events,
             status=self.status,
@@ -592,6 +633,7 @@ class _Engine:
             pending=self.pending,
             leftovers=self.leftovers,
             error=self.error,
+            world_text=world_text,
             is_perturbed=is_perturbed,
         )
 
@@ -731,15 +773,19 @@ class _Context:
 
     @property
     def services(self) -> Mapping[str, Any]:
-        return {}
+        world = self._engine.world
+        return {} if world is None else world.addresses
 
     @property
     def workspace(self) -> Path | None:
-        return None
+        world = self._engine.world
+        return None if world is None else world.workspace
 
     @property
     def world(self) -> Any:
-        return None
+        if self._is_custom:
+            raise ValueError("a custom node reaches its workspace and its services, not the world")
+        return self._engine.world
 
     @property
     def run_totals(self) -> RunTotals:

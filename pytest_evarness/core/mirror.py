@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import select
-import shutil
 import signal
 import struct
 import subprocess
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from pytest_evarness.core.execution import Run, impersonal
+from pytest_evarness.core.removal import remove_tree
 from pytest_evarness.errors import EvarnessError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pytest_evarness.core.case import CompiledCase
+    from pytest_evarness.core.interfaces import WorldHost
 
 __all__ = ["HEAD", "MARK", "PASSED_VARIABLES", "HookRef", "Mirror", "MirrorError"]
 
@@ -172,8 +173,17 @@ class Mirror:
 
     # -- runs --------------------------------------------------------------------------------
 
-    def run(self, case: CompiledCase, secrets: Mapping[str, str] | None = None) -> Run:
+    def run(
+        self,
+        case: CompiledCase,
+        secrets: Mapping[str, str] | None = None,
+        *,
+        host: WorldHost | None = None,
+    ) -> Run:
         """Run a case there and wait for the result.
+
+        Args:
+            host: What worlds of this session share, for a case that declares one.
 
         Raises:
             MirrorError: It died, it could not start, or it took too long. A mirror that died is
@@ -187,16 +197,18 @@ class Mirror:
         if not self._greeted:
             self._greet()
         graph, overlays = case.graph_digest, case.overlays_digest
-        texts = {
-            digest: text
-            for digest, text in ((graph, case.graph_text), (overlays, case.overlays_text))
-            if digest not in self._sent
-        }
+        materials = case.materials_digest
+        shared = [(graph, case.graph_text), (overlays, case.overlays_text)]
+        if materials is not None:
+            shared.append((materials, case.materials_text))
+        texts = {digest: text for digest, text in shared if digest not in self._sent}
         request = {
             "case": case.text,
             "graph": graph,
             "overlays": overlays,
+            "materials": materials,
             "texts": texts,
+            "host": None if host is None else {"session": host.session, "folder": host.folder},
             "secrets": {name: (secrets or {})[name] for name in case.secrets},
         }
         what = f"case {case.case}"
@@ -324,7 +336,7 @@ class Mirror:
         if self._lifeline is not None:
             os.close(self._lifeline)
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            remove_tree(self._folder)
         self._lifeline = self._folder = None
         self._greeted = False
         self._sent.clear()

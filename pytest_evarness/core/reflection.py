@@ -6,7 +6,6 @@ import contextlib
 import importlib.util
 import json
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -16,13 +15,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_evarness.core.case import CompiledCase
 from pytest_evarness.core.execution import CUSTOM_TRAIT, execute, impersonal
+from pytest_evarness.core.interfaces import WorldHost
+from pytest_evarness.core.material import EMPTY_MATERIALS
 from pytest_evarness.core.mirror import HEAD, MARK
 from pytest_evarness.core.registry import Registry, load_registry
+from pytest_evarness.core.removal import remove_tree
 from pytest_evarness.errors import EvarnessError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pytest_evarness.core.execution import Run
     from pytest_evarness.core.graph import Graph
     from pytest_evarness.core.json import JsonObject
 
@@ -45,7 +48,7 @@ def serve(hello: Mapping[str, Any]) -> NoReturn:
         answer = worker.answer(request)
         pipe.silence()
         pipe.send(answer)
-    shutil.rmtree(hello["folder"], ignore_errors=True)  # the other side may be gone already
+    remove_tree(hello["folder"])  # the other side may be gone already
     # Threads and exit handlers of a node have nothing to say any more.
     os._exit(0)
 
@@ -127,7 +130,7 @@ def _die_with(lifeline: int | None, folder: str) -> None:
     def watch() -> None:
         with contextlib.suppress(OSError):
             os.read(moved, 1)
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
         os.killpg(os.getpgrp(), signal.SIGKILL)
 
     threading.Thread(target=watch, name="lifeline", daemon=True).start()
@@ -170,6 +173,7 @@ class _Worker:
         self._texts: dict[str, str] = {}
         self._graphs: dict[str, Graph] = {}
         self._overlays: dict[str, JsonObject] = {}
+        self._materials: dict[str, JsonObject] = {}
         self._home = Path.cwd()
         self._temporary = Path(os.environ["TMPDIR"])
         self._variables = dict(os.environ)
@@ -181,10 +185,10 @@ class _Worker:
         except EvarnessError as error:
             return {"error": impersonal(str(error))}
         if hasattr(os, "fork") and self._prepare(case):
-            answer = _answer_of_branch(lambda: self._run(case, request["secrets"]))
+            answer = _answer_of_branch(lambda: self._run(case, request))
             self._restore()
             return answer
-        return self._run(case, request["secrets"])
+        return self._run(case, request)
 
     def _prepare(self, case: CompiledCase) -> bool:
         """Load the user's own code that the graph runs; False where it runs none.
@@ -204,13 +208,16 @@ class _Worker:
                     kind.prepare(node.parsed)
         return runs_custom
 
-    def _run(self, case: CompiledCase, secrets: dict[str, str]) -> dict[str, Any]:
+    def _run(self, case: CompiledCase, request: Mapping[str, Any]) -> dict[str, Any]:
+        secrets: dict[str, str] = request["secrets"]
         try:
             os.environ.update(secrets)
             try:
-                run = execute(case, self._registry, secrets=secrets, perturbed=True)
+                run = self._run_in_world(case, secrets, request["host"])
             finally:
                 self._restore()
+        except OSError as error:
+            return {"error": f"the world of the run cannot be made ({error.strerror})"}
         except EvarnessError as error:
             return {"error": impersonal(str(error))}
         except (KeyboardInterrupt, SystemExit) as error:
@@ -218,8 +225,22 @@ class _Worker:
             return {"error": f"a node raised {type(error).__name__}"}
         return {"run": run.as_record(), "case": case.digest}
 
+    def _run_in_world(
+        self, case: CompiledCase, secrets: Mapping[str, str], host: Mapping[str, str] | None
+    ) -> Run:
+        make = self._registry.make_world
+        world = None
+        if make is not None and host is not None:
+            world = make(case, WorldHost(host["session"], host["folder"]), secrets)
+        try:
+            return execute(case, self._registry, secrets=secrets, perturbed=True, world=world)
+        finally:
+            if world is not None:
+                world.close()
+
     def _case(self, request: Mapping[str, Any]) -> CompiledCase:
         digest = request["graph"]
+        materials = request["materials"]
         case = CompiledCase.from_texts(
             request["case"],
             self._texts[digest],
@@ -227,12 +248,16 @@ class _Worker:
             self._registry,
             graph=self._graphs.get(digest),
             overlays=self._overlays.get(request["overlays"]),
+            materials_text=EMPTY_MATERIALS if materials is None else self._texts[materials],
+            materials=self._materials.get(materials),
         )
-        for kept in (self._graphs, self._overlays):
+        for kept in (self._graphs, self._overlays, self._materials):
             if len(kept) >= _KEPT:
                 kept.clear()
         self._graphs[digest] = case.graph
         self._overlays[request["overlays"]] = case.overlays
+        if materials is not None:
+            self._materials[materials] = case.materials
         return case
 
     def _restore(self) -> None:
@@ -292,7 +317,7 @@ def _empty(folder: Path) -> None:
         return
     for entry in left:
         if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path, ignore_errors=True)
+            remove_tree(entry.path)
         else:
             with contextlib.suppress(OSError):
                 Path(entry.path).unlink()

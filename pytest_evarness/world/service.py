@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -33,13 +33,16 @@ class EffectFailedError(Exception):
 
     Args:
         reason: One line, without ports, paths or times.
-        is_applied: Whether the effect happened all the same and only its answer was lost.
+        is_applied: Whether the effect happened all the same and only its answer was lost: what a
+            service recorded before it fell silent, it did.
+        n: Number in the journal of the request that got no answer, where there is one.
     """
 
-    def __init__(self, reason: str, *, is_applied: bool = False) -> None:
+    def __init__(self, reason: str, *, is_applied: bool = False, n: int | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.is_applied = is_applied
+        self.n = n
 
 
 class QueryError(Exception):
@@ -50,6 +53,10 @@ class QueryError(Exception):
         self.reason = reason
 
 
+def _record_nothing(kind: str, details: JsonObject) -> None:
+    """For a service that runs in no world."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceSetting:
     """What a service gets when it is made for a run.
@@ -58,7 +65,9 @@ class ServiceSetting:
         name: Its key under ``environment.services``.
         config: As :meth:`ServiceType.parse` gave it; files of ``init`` stand in it as texts.
         folder: An empty folder of its own, absolute; removed when the run is over.
-        secrets: Values of the case's secrets, by name.
+        secrets: Values of the case's secrets, by name. What a snapshot holds is masked later; a
+            digest in it is taken over masked texts by the service itself.
+        record: Notes a line of the audit log, ``record(type, details)``; from any thread.
     """
 
     name: str
@@ -66,6 +75,7 @@ class ServiceSetting:
     folder: Path
     host: WorldHost
     secrets: Mapping[str, str] = field(default_factory=dict)
+    record: Callable[[str, JsonObject], None] = _record_nothing
 
 
 class Service(Protocol):
@@ -214,7 +224,8 @@ class HttpService(Service, Protocol):
             fault: ``refuse`` (nothing is recorded), ``reset`` or ``stall`` (recorded, no answer).
 
         Raises:
-            EffectFailedError: No answer came: a fault of the route, or ``fault``.
+            EffectFailedError: No answer came: a fault of the route, or ``fault``. It ``is_applied``
+                where the request was recorded, with its ``n``.
         """
 
     def drain(self) -> Sequence[JsonObject]:
@@ -222,7 +233,11 @@ class HttpService(Service, Protocol):
 
 
 class ServiceType(Protocol):
-    """A type of service, registered in ``registry.service_types``."""
+    """A type of service, registered in ``registry.service_types``.
+
+    A type with an attribute ``is_slow`` that is true waits for something outside this process while
+    it starts: such services are started side by side.
+    """
 
     @property
     def name(self) -> str:

@@ -1,0 +1,125 @@
+"""The sealed world of run A as the checks of its case see it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_evarness.core.removal import remove_tree
+from pytest_evarness.core.secret import Masker
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.case import CompiledCase
+    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.json import Json, JsonObject
+    from pytest_evarness.core.trace import TraceEvent
+    from pytest_evarness.world.service import Service
+    from pytest_evarness.world.world import RunWorld
+
+__all__ = ["RunScene", "scene_of"]
+
+_EMPTY: JsonObject = {"workspace": None, "services": [], "ledger": []}
+
+
+@dataclass(frozen=True, slots=True)
+class RunScene:
+    """See :class:`~pytest_evarness.world.sealed.Scene`."""
+
+    world: RunWorld | None
+    masker: Masker
+    output: str | None
+    events: Sequence[TraceEvent]
+    prompt: str
+    environment: JsonObject
+    scenario_folder: Path
+    root: Path
+    sandbox_id: str
+    trace_log: str
+    details: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def snapshot(self) -> JsonObject:
+        """The end state, unmasked."""
+        return _EMPTY if self.world is None else self.world.snapshot
+
+    @property
+    def workspace(self) -> Path | None:
+        """The sealed folder, to be read only."""
+        return None if self.world is None else self.world.workspace
+
+    @contextlib.contextmanager
+    def workspace_copy(self) -> Iterator[Path]:
+        """A copy that may be written; an empty folder where no workspace is declared."""
+        if self.world is None:
+            from pytest_evarness.world import home
+
+            parent = home.new_folder()
+            target = os.path.join(parent, "workspace")
+            os.mkdir(target, 0o755)
+        else:
+            target = self.world.copy_workspace()
+            parent = os.path.dirname(target)
+        try:
+            yield Path(target)
+        finally:
+            remove_tree(parent)
+
+    @property
+    def services(self) -> Mapping[str, Service]:
+        """Sealed services by name, those that are down included."""
+        return {} if self.world is None else self.world.services
+
+    @property
+    def audit_log(self) -> str:
+        """JSON lines ``{type, ts, details}``."""
+        return "" if self.world is None else self.world.audit.text
+
+    @property
+    def params(self) -> JsonObject:
+        """``environment.params``."""
+        params: Any = self.environment.get("params")
+        return params if isinstance(params, dict) else {}
+
+
+def scene_of(
+    case: CompiledCase,
+    world: RunWorld | None,
+    run: Run,
+    secrets: Mapping[str, str],
+    *,
+    prompt: str,
+    scenario_folder: Path,
+    root: Path,
+    details: Mapping[str, Json] | None = None,
+) -> RunScene:
+    """What the checks of a case look at.
+
+    Args:
+        world: Of run A, sealed; None where the case declares none.
+        run: Run A.
+        secrets: Values of the case's secrets.
+        details: Further facts; ``unsandboxed`` (commands of the run that no sandbox held) is added.
+    """
+    known: dict[str, Json] = dict(details or {})
+    known["unsandboxed"] = [] if world is None else list(world.unsandboxed)
+    if world is not None:
+        masker = world.masker
+    else:
+        masker = Masker({name: secrets[name] for name in case.secrets})
+    return RunScene(
+        world=world,
+        masker=masker,
+        output=run.output,
+        events=[event.as_record() for event in run.events],
+        prompt=prompt,
+        environment=case.environment,
+        scenario_folder=scenario_folder,
+        root=root,
+        sandbox_id=f"evarness-{case.digest.removeprefix('sha256:')[:12]}",
+        trace_log="".join(f"{event.text}\n" for event in run.events),
+        details=known,
+    )

@@ -1,0 +1,111 @@
+"""The run's own folder: made from a listing, and copied for those who may write in it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import stat
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+__all__ = ["copy_tree", "make_workspace"]
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+
+
+def make_workspace(
+    folder: str,
+    listing: Sequence[Mapping[str, Any]],
+    content: Callable[[str], bytes],
+    *,
+    moment: dt.datetime,
+) -> None:
+    """Make ``folder`` with everything that is listed.
+
+    Args:
+        folder: Is not there yet.
+        listing: Sorted by path, as in the compiled case.
+        content: Digest to bytes.
+        moment: What every entry was last changed at: the start of simulated time.
+    """
+    os.mkdir(folder, 0o755)
+    os.chmod(folder, 0o755)  # noqa: S103 - whatever the umask; the folder above is private
+    nanoseconds = _nanoseconds(moment)
+    times = (nanoseconds, nanoseconds)
+    folders = [(folder, 0o755)]
+    for entry in listing:
+        path = os.path.join(folder, entry["path"])
+        if entry["type"] == "directory":
+            os.mkdir(path, 0o700)
+            folders.append((path, int(entry["mode"], 8)))
+        elif entry["type"] == "symlink":
+            os.symlink(entry["target"], path)
+            if os.utime in os.supports_follow_symlinks:
+                os.utime(path, ns=times, follow_symlinks=False)
+        else:
+            number = os.open(path, _NEW, 0o600)
+            try:
+                _write_all(number, content(entry["sha256"]))
+                os.fchmod(number, int(entry["mode"], 8))
+                os.utime(number, ns=times)
+            finally:
+                os.close(number)
+    # Deepest first: what is made inside a folder changes its time, and may not be made at all.
+    for path, mode in reversed(folders):
+        os.chmod(path, mode)
+        os.utime(path, ns=times)
+
+
+def _nanoseconds(moment: dt.datetime) -> int:
+    since = moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1_000
+
+
+def _write_all(number: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(number, view) :]
+
+
+def copy_tree(source: str, target: str) -> None:
+    """Copy a folder with its modes and times; links stay links, and what is no file is left out.
+
+    What cannot be read is left out as well.
+    """
+    status = os.lstat(source)
+    os.mkdir(target, 0o700)
+    with os.scandir(source) as entries:
+        for entry in entries:
+            here = os.path.join(target, entry.name)
+            found = entry.stat(follow_symlinks=False)
+            if stat.S_ISDIR(found.st_mode):
+                try:
+                    copy_tree(entry.path, here)
+                except PermissionError:
+                    continue
+            elif stat.S_ISLNK(found.st_mode):
+                os.symlink(os.readlink(entry.path), here)
+            elif stat.S_ISREG(found.st_mode):
+                _copy_file(entry.path, here, found)
+    os.chmod(target, stat.S_IMODE(status.st_mode))
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _copy_file(source: str, target: str, status: os.stat_result) -> None:
+    try:
+        reading = os.open(source, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except PermissionError:
+        return
+    try:
+        writing = os.open(target, _NEW, 0o600)
+        try:
+            while data := os.read(reading, 1 << 20):
+                _write_all(writing, data)
+            os.fchmod(writing, stat.S_IMODE(status.st_mode))
+            os.utime(writing, ns=(status.st_atime_ns, status.st_mtime_ns))
+        finally:
+            os.close(writing)
+    finally:
+        os.close(reading)

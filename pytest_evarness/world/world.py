@@ -1,0 +1,304 @@
+"""One run's world: made, settled after each node, sealed when the run is over, thrown away."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_evarness.core import c1
+from pytest_evarness.core.clock import DEFAULT_START, parse_moment
+from pytest_evarness.core.execution import impersonal
+from pytest_evarness.core.removal import remove_tree
+from pytest_evarness.core.secret import Masker
+from pytest_evarness.world import home, repository, snapshot
+from pytest_evarness.world.inlining import with_texts
+from pytest_evarness.world.ledger import AuditLog, Ledger
+from pytest_evarness.world.service import ServiceSetting
+from pytest_evarness.world.workspace import copy_tree, make_workspace
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.case import CompiledCase
+    from pytest_evarness.core.interfaces import Clock, WorldHost
+    from pytest_evarness.core.json import Json, JsonObject
+    from pytest_evarness.core.registry import Registry
+    from pytest_evarness.world.service import Service
+
+__all__ = ["RunWorld"]
+
+
+class RunWorld:
+    """The world that a case declares, its services started.
+
+    Attributes:
+        services: By name, those that are down included.
+        workspace: The run's folder; None where none is declared.
+        ledger: Effects that were applied.
+        audit: What happened, for scripts of the user's own.
+        unsandboxed: Commands of the run that no sandbox held, so that nobody knows what they
+            reached; it is in no digest.
+        masker: Of the case's secrets.
+
+    Raises:
+        OSError: No folder can be made.
+    """
+
+    def __init__(
+        self,
+        case: CompiledCase,
+        host: WorldHost,
+        secrets: Mapping[str, str],
+        registry: Registry,
+    ) -> None:
+        self._case = case
+        self._environment = case.environment
+        self.masker = Masker({name: secrets[name] for name in case.secrets})
+        self.ledger = Ledger()
+        self.audit = AuditLog()
+        self.unsandboxed: list[str] = []
+        self.services: dict[str, Service] = {}
+        self.workspace: Path | None = None
+        self._start: dict[str, Any] = {}
+        self._snapshot: JsonObject | None = None
+        self._text: str | None = None
+        self._copies = 0
+        self.folder: str | None = home.new_folder()
+        try:
+            self._make_workspace()
+            self._make_services(host, secrets, registry)
+        except BaseException:
+            self.close()
+            raise
+
+    def _make_workspace(self) -> None:
+        declared: Any = self._environment.get("workspace")
+        if not isinstance(declared, Mapping):
+            return
+        listing, git = declared["files"], declared["git"]
+        folder = os.path.join(self._own_folder(), "workspace")
+        written = self._environment.get("clock", DEFAULT_START)
+        moment = parse_moment(written if isinstance(written, str) else DEFAULT_START)
+        make_workspace(folder, listing, self._case.material, moment=moment)
+        if git:
+            repository.make_repository(folder, listing, self._case.material)
+        self._start = snapshot.start_entries(listing, git=git)
+        self.workspace = Path(folder)
+
+    def _make_services(
+        self, host: WorldHost, secrets: Mapping[str, str], registry: Registry
+    ) -> None:
+        declared: Any = self._environment.get("services")
+        if not isinstance(declared, Mapping) or not declared:
+            return
+        os.mkdir(os.path.join(self._own_folder(), "services"), 0o700)
+        slow: list[Service] = []
+        for number, name in enumerate(sorted(declared)):
+            config = dict(declared[name])
+            kind = config.pop("type")
+            folder = os.path.join(self._own_folder(), "services", str(number))
+            os.mkdir(folder, 0o700)
+            setting = ServiceSetting(
+                name=name,
+                config=with_texts(config, self._case.material),
+                folder=Path(folder),
+                host=host,
+                secrets={one: secrets[one] for one in self._case.secrets},
+                record=self.audit.add,
+            )
+            service: Service
+            try:
+                found: Any = registry.service_types.resolve(kind)
+                service = found.make(setting)
+            except Exception as error:  # noqa: BLE001 - a stranger's type; the rest still stands
+                service = _Down(name, kind, impersonal(f"{type(error).__name__}: {error}"))
+            else:
+                if getattr(found, "is_slow", False):
+                    slow.append(service)
+                    self.services[name] = service
+                    continue
+                service = _started(service)
+            self.services[name] = service
+        if len(slow) == 1:
+            self.services[slow[0].name] = _started(slow[0])
+        elif slow:
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(max_workers=min(len(slow), 8)) as pool:
+                for service in pool.map(_started, slow):
+                    self.services[service.name] = service
+
+    def _own_folder(self) -> str:
+        assert self.folder is not None, "the world was closed"
+        return self.folder
+
+    # -- while the run lasts ----------------------------------------------------------------
+
+    @property
+    def addresses(self) -> Mapping[str, Mapping[str, Json]]:
+        """Where each service can be reached; asked for, a mock begins to listen."""
+        return _Addresses(self.services)
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """Services that are down, with their last words."""
+        return {
+            name: service.problem
+            for name, service in self.services.items()
+            if service.problem is not None
+        }
+
+    def begin(self, clock: Clock) -> None:
+        """The run begins; the audit log tells its time."""
+        self.audit.clock = clock
+
+    def settle(self, emit: Callable[[str, JsonObject], int]) -> None:
+        """Emit an ``http_request`` for each request that came since the last call.
+
+        Mocks follow each other by name; the requests of one are in the order of receipt.
+        """
+        for service in self.services.values():
+            drain = getattr(service, "drain", None)
+            if drain is not None:
+                for payload in drain():
+                    emit("http_request", payload)
+
+    # -- after it -----------------------------------------------------------------------------
+
+    def seal(self) -> str:
+        """End the world's life; the c1 text of its end state, secrets masked.
+
+        A second call gives the same text.
+        """
+        if self._text is not None:
+            return self._text
+        services: list[Json] = []
+        for name, service in self.services.items():
+            try:
+                service.seal()
+                found = service.snapshot()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the service does not answer
+                problem = service.problem or impersonal(f"{type(error).__name__}: {error}")
+                self._close_service(service)
+                self.services[name] = _Down(name, service.kind, problem)
+                found = self.services[name].snapshot()
+            services.append({"name": name, **found})
+        true: Any = None
+        shown: Any = None
+        if self.workspace is not None:
+            true, shown = snapshot.take(str(self.workspace), self._start, self.masker)
+        ledger = list(self.ledger.entries)
+        self._snapshot = {"workspace": true, "services": services, "ledger": ledger}
+        self._text = c1.text(
+            {
+                "workspace": shown,
+                "services": self.masker.value(services),
+                "ledger": self.masker.value(ledger),
+            }
+        )
+        return self._text
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the run is over."""
+        return self._text is not None
+
+    @property
+    def snapshot(self) -> JsonObject:
+        """The end state with its true values."""
+        assert self._snapshot is not None, "a world is looked at once it is sealed"
+        return self._snapshot
+
+    def copy_workspace(self) -> str:
+        """A new folder with a copy of the sealed workspace; an empty one where there is none.
+
+        Raises:
+            OSError: It cannot be made.
+        """
+        self._copies += 1
+        parent = os.path.join(self._own_folder(), f"copy-{self._copies}")
+        os.mkdir(parent, 0o700)
+        target = os.path.join(parent, "workspace")
+        if self.workspace is not None and self.workspace.is_dir():
+            copy_tree(str(self.workspace), target)
+        else:
+            os.mkdir(target, 0o755)
+        return target
+
+    def new_folder(self, purpose: str) -> str:
+        """A new, empty folder outside the workspace that is gone with the world."""
+        self._copies += 1
+        path = os.path.join(self._own_folder(), f"{purpose}-{self._copies}")
+        os.mkdir(path, 0o700)
+        return path
+
+    def close(self) -> None:
+        """Stop the services and remove everything; closing twice is fine."""
+        for service in self.services.values():
+            self._close_service(service)
+        if self.folder is not None:
+            remove_tree(self.folder)
+            self.folder = None
+
+    def _close_service(self, service: Service) -> None:
+        # Whatever it is: the folder goes anyway, and nothing depends on a world that is over.
+        with contextlib.suppress(Exception):
+            service.close()
+
+
+def _started(service: Service) -> Service:
+    try:
+        service.start()
+    except Exception as error:  # noqa: BLE001 - a type that breaks its promise is down, no more
+        return _Down(service.name, service.kind, impersonal(f"{type(error).__name__}: {error}"))
+    return service
+
+
+class _Addresses(Mapping[str, Mapping[str, "Json"]]):
+    """Addresses, each asked for when it is read."""
+
+    def __init__(self, services: Mapping[str, Service]) -> None:
+        self._services = services
+
+    def __getitem__(self, name: str) -> Mapping[str, Json]:
+        return self._services[name].address
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._services)
+
+    def __len__(self) -> int:
+        return len(self._services)
+
+
+class _Down:
+    """A service that never came up."""
+
+    def __init__(self, name: str, kind: str, problem: str) -> None:
+        self.name = name
+        self.kind = kind
+        self.problem: str | None = problem
+
+    def start(self) -> None:
+        """Nothing."""
+
+    @property
+    def address(self) -> Mapping[str, Json]:
+        """None is known."""
+        from pytest_evarness.core.interfaces import ServiceDownError
+
+        raise ServiceDownError(self.name, self.problem or "")
+
+    def seal(self) -> None:
+        """Nothing."""
+
+    def snapshot(self) -> JsonObject:
+        """That it is down."""
+        return {"type": self.kind, "down": True}
+
+    def copy(self) -> Any:
+        """None can be made."""
+        return self.address
+
+    def close(self) -> None:
+        """Nothing."""
