@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_evarness.core.json import Json, JsonObject
+    from pytest_evarness.core.secret import Masker
     from pytest_evarness.world.service import Service
 
 __all__ = ["MAILBOX", "WORKSPACE", "Applier", "Emit", "Ground", "receipt_number"]
@@ -52,6 +53,10 @@ class Ground(Protocol):
         """The run's own folder."""
 
     @property
+    def masker(self) -> Masker:
+        """Replaces secrets: digests are taken over what may be shown."""
+
+    @property
     def ledger(self) -> _Entries:
         """Gets the payload of each ``effect_applied``."""
 
@@ -64,7 +69,7 @@ class Ground(Protocol):
 class _Known:
     """An effect with an idempotency key that was applied."""
 
-    digest: str
+    asked: JsonObject
     receipt: JsonObject
 
 
@@ -150,14 +155,14 @@ class _Attempt:
 
     def run(self) -> JsonObject:
         self.head |= {
-            "digest": _digest({self.kind: self.effect[self.kind]}),
+            "digest": self._digest({self.kind: self.effect[self.kind]}),
             "target": _target(self.effect),
         }
         try:
             asked = fitted(self.effect)
             # What was asked for is named by what the world gets.
             self.head |= {
-                "digest": _digest({self.kind: asked[self.kind]}),
+                "digest": self._digest({self.kind: asked[self.kind]}),
                 "target": _target(asked),
             }
             return self._do(asked)
@@ -176,11 +181,11 @@ class _Attempt:
         place = (self.kind, service, str(key))
         known = None if key is None else self.memory.known.get(place)
         if known is not None:
-            return self._replay(known, str(key))
+            return self._replay(known, asked[self.kind], str(key))
         answer = getattr(self, f"_{self.kind}")(asked[self.kind])
         assert isinstance(answer, _Answer), "each kind of effect gives one"
         if key is not None:
-            self.memory.known[place] = _Known(str(self.head["digest"]), answer.receipt)
+            self.memory.known[place] = _Known(asked[self.kind], answer.receipt)
         payload: dict[str, Json] = {**self.head, "receipt": answer.receipt}
         if answer.message is not None:
             payload["message"] = answer.message
@@ -197,8 +202,8 @@ class _Attempt:
         if service.problem is not None:
             raise ServiceDownError(name, service.problem)
 
-    def _replay(self, known: _Known, key: str) -> JsonObject:
-        if known.digest != self.head["digest"]:
+    def _replay(self, known: _Known, asked: JsonObject, key: str) -> JsonObject:
+        if known.asked != asked:
             raise EffectFailedError(
                 f"idempotency_key: was used for another effect (got '{key}'; one key, one effect)"
             )
@@ -216,6 +221,13 @@ class _Attempt:
         if isinstance(failed, _AnsweredError):
             payload["receipt"] = failed.receipt
         self.emit("effect_refused", payload)
+
+    def _digest(self, value: JsonObject) -> str:
+        return c1.sha256_text(c1.text(self.ground.masker.value(value)))
+
+    def _receipt(self, service: str, ref: str, answer: str) -> JsonObject:
+        digest = c1.sha256_text(self.ground.masker.text(answer))
+        return {"service": service, "ref": ref, "digest": digest}
 
     # -- the four kinds ------------------------------------------------------------------------
 
@@ -239,13 +251,12 @@ class _Attempt:
             )
             number, status, body = answer.n, answer.status, answer.body
         except EffectFailedError as failed:
-            lost = failed
+            lost, number = failed, failed.n
         for payload in service.drain():
             self.emit("http_request", payload)
         if lost is not None and not lost.is_applied:
             raise lost
-        self.ground.audit.add("http_call", _call(asked, status, body))
-        receipt = _receipt(name, _numbered(number, status), body)
+        receipt = self._receipt(name, _numbered(number, status), body)
         if status is not None and status >= _BAD:
             raise _AnsweredError(f"{name} answered {status}", receipt)
         return _Answer(receipt, lost=None if lost is None else lost.reason)
@@ -255,7 +266,13 @@ class _Attempt:
         service = self.ground.services[name]
         if not isinstance(service, SqlService):
             raise EffectFailedError(f"{name}: takes no statements (it is a {service.kind})")
-        change = service.execute(asked["statement"], asked["params"])
+        try:
+            change = service.execute(asked["statement"], asked["params"])
+        except EffectFailedError as failed:
+            if not failed.is_applied:
+                raise
+            # What it did nobody said: the end state shows it.
+            return _Answer(self._receipt(name, _numbered(None, None), ""), lost=failed.reason)
         for table in change.tables:
             self.emit("db_write", {"service": name, "table": table})
             self.ground.audit.add(
@@ -264,21 +281,21 @@ class _Attempt:
         rows = f"{change.rows} row{'' if change.rows == 1 else 's'}"
         answer = c1.text({"rows": change.rows, "tables": list(change.tables)})
         lost = None if self.fault is None else _lost(name, self.fault)
-        return _Answer(_receipt(name, rows, answer), lost=lost)
+        return _Answer(self._receipt(name, rows, answer), lost=lost)
 
     def _file(self, asked: Mapping[str, Any]) -> _Answer:
         path = asked["path"]
         root = self.ground.workspace
         if root is None:
             raise EffectFailedError(f"file.path: there is no workspace (got '{path}')")
-        size, digest = change_file(root, asked)
+        size, digest = change_file(root, asked, self.ground.masker)
         self.emit("file_write", {"path": path, "digest": digest})
         self.ground.audit.add(
             "file_write",
             {"path": path, "size": size, "sha256": digest and digest.removeprefix("sha256:")},
         )
         if digest is None:
-            return _Answer(_receipt(WORKSPACE, path, "removed"))
+            return _Answer(self._receipt(WORKSPACE, path, "removed"))
         return _Answer({"service": WORKSPACE, "ref": path, "digest": digest})
 
     def _message(self, asked: Mapping[str, Any]) -> _Answer:
@@ -286,7 +303,7 @@ class _Attempt:
         message = {"to": asked["to"], "body": asked["body"]}
         self.ground.audit.add("message", message)
         ref = f"message {self.memory.messages}"
-        return _Answer(_receipt(MAILBOX, ref, c1.text(message)), message=message)
+        return _Answer(self._receipt(MAILBOX, ref, c1.text(message)), message=message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,10 +331,6 @@ class _AnsweredError(EffectFailedError):
 # -- words ---------------------------------------------------------------------------------------
 
 
-def _digest(value: JsonObject) -> str:
-    return c1.sha256_text(c1.text(value))
-
-
 def _target(effect: Mapping[str, Any]) -> str:
     """What an effect acts on, in one line."""
     kind = kind_of_effect(effect)
@@ -325,10 +338,6 @@ def _target(effect: Mapping[str, Any]) -> str:
     if kind == "http":
         return f"{asked['service']} {as_text(asked['method'])} {as_text(asked['path'])}"
     return as_text(asked[{"sql": "service", "file": "path", "message": "to"}[kind]])
-
-
-def _receipt(service: str, ref: str, answer: str) -> JsonObject:
-    return {"service": service, "ref": ref, "digest": c1.sha256_text(answer)}
 
 
 def _numbered(number: int | None, status: int | None) -> str:
@@ -348,18 +357,3 @@ def _lost(service: str, fault: str) -> str:
     if fault == "stall":
         return f"{service}: no answer came in time"
     return f"{service}: the connection was reset before the answer"
-
-
-def _call(asked: Mapping[str, Any], status: int | None, body: str) -> JsonObject:
-    from urllib.parse import urlencode
-
-    query = urlencode(asked.get("query") or {})
-    sent = asked.get("body")
-    return {
-        "service": asked["service"],
-        "method": asked["method"],
-        "url": f"{asked['path']}?{query}" if query else asked["path"],
-        "status": status,
-        "request_body": "" if sent is None else as_text(sent),
-        "response_body": body,
-    }

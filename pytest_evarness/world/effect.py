@@ -307,11 +307,11 @@ def as_text(value: object) -> str:
 def _fit_http(asked: Mapping[str, Any]) -> dict[str, Any]:
     method, path = as_text(asked["method"]), as_text(asked["path"])
     if not _METHOD.match(method):
-        raise EffectFailedError(f"http.method: no method in capitals (got {shown(method)})")
+        raise EffectFailedError(f"http.method: no method in capitals (got {quoted(method)})")
     # A path has no placeholder left; a brace in it is one of its own.
     problem = _request_path_problem(path)
     if problem is not None:
-        raise EffectFailedError(f"http.path: {problem[0]} (got {shown(path)})")
+        raise EffectFailedError(f"http.path: {problem[0]} (got {quoted(path)})")
     made: dict[str, Any] = {"service": asked["service"], "method": method, "path": path}
     if "body" in asked:
         made["body"] = asked["body"]
@@ -324,7 +324,7 @@ def _fit_http(asked: Mapping[str, Any]) -> dict[str, Any]:
 def _check_headers(headers: Mapping[str, str]) -> None:
     for key, value in headers.items():
         if any(mark in value for mark in "\r\n\x00"):
-            raise EffectFailedError(f"http.headers.{key}: holds a line break (got {shown(value)})")
+            raise EffectFailedError(f"http.headers.{key}: holds a line break (got {quoted(value)})")
 
 
 def _fit_sql(asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -346,7 +346,7 @@ def _fit_file(asked: Mapping[str, Any]) -> dict[str, Any]:
     path = as_text(asked["path"])
     problem = path_problem(path)
     if problem is not None:
-        raise EffectFailedError(f"file.path: {problem} (got {shown(path)})")
+        raise EffectFailedError(f"file.path: {problem} (got {quoted(path)})")
     for act in ("write", "append"):
         if act in asked:
             return {"path": path, act: as_text(asked[act])}

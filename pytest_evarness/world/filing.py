@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+    from pytest_evarness.core.secret import Masker
+
 __all__ = ["change_file"]
 
 _FILE_MODE = 0o644
@@ -37,11 +39,12 @@ _REASONS = {
 }
 
 
-def change_file(root: Path, asked: Mapping[str, Any]) -> tuple[int, str | None]:
+def change_file(root: Path, asked: Mapping[str, Any], masker: Masker) -> tuple[int, str | None]:
     """Write, extend or remove a file.
 
     Args:
         root: The workspace.
+        masker: Replaces secrets in what is digested, as the snapshot does.
         asked: ``{path, write | append | delete}``; missing folders are made.
 
     Returns:
@@ -55,15 +58,15 @@ def change_file(root: Path, asked: Mapping[str, Any]) -> tuple[int, str | None]:
     if problem is not None:
         raise EffectFailedError(f"file.path: {problem} (got '{path}')")
     try:
-        return _change(root, path, asked)
-    except UnicodeEncodeError:
-        raise EffectFailedError(f"file {path}: holds a lone surrogate") from None
+        return _change(root, path, asked, masker)
     except OSError as error:
         why = _REASONS.get(error.errno or 0, errno.errorcode.get(error.errno or 0, "not possible"))
         raise EffectFailedError(f"file {path}: {why}") from None
 
 
-def _change(root: Path, path: str, asked: Mapping[str, Any]) -> tuple[int, str | None]:
+def _change(
+    root: Path, path: str, asked: Mapping[str, Any], masker: Masker
+) -> tuple[int, str | None]:
     place = _inside(root.resolve(), path)
     mode = place.lstat().st_mode if place.exists() else None
     if mode is not None and stat.S_ISDIR(mode):
@@ -81,7 +84,7 @@ def _change(root: Path, path: str, asked: Mapping[str, Any]) -> tuple[int, str |
     if mode is None:
         # Whatever the umask of this machine: the mode is part of the end state.
         place.chmod(_FILE_MODE)
-    return place.stat().st_size, _digest(place)
+    return place.stat().st_size, _digest(place, masker)
 
 
 def _inside(base: Path, path: str) -> Path:
@@ -115,9 +118,12 @@ def _make_folders(folder: Path) -> None:
         made.chmod(_FOLDER_MODE)
 
 
-def _digest(path: Path) -> str:
+def _digest(path: Path, masker: Masker) -> str:
     found = hashlib.sha256()
     with path.open("rb") as file:
+        if masker:
+            shown = masker.text(file.read().decode("utf-8", "surrogateescape"))
+            found.update(shown.encode("utf-8", "surrogateescape"))
         while block := file.read(_BLOCK):
             found.update(block)
     return f"sha256:{found.hexdigest()}"
