@@ -36,10 +36,12 @@ class Atom:
     Attributes:
         source: As it stands in the expression, its flags before it.
         literal: The one character it stands for; None for a class.
+        is_nearly_all: It is the full stop, which takes what is not ASCII whatever it is.
     """
 
     source: str
     literal: str | None
+    is_nearly_all: bool = False
 
     def takes(self, char: str) -> bool:
         """Whether it takes this character."""
@@ -267,7 +269,7 @@ class _Reader:
             return self.klass()
         if char == ".":
             self.at += 1
-            return self.atom(".")
+            return self.atom(".", is_nearly_all=True)
         if char in ("*", "+", "?", "{"):
             raise _UnknownError
         self.at += 1
@@ -330,11 +332,13 @@ class _Reader:
         self.at = at + 1
         return self.atom(self.source[begin : self.at])
 
-    def atom(self, source: str, *, literal: str | None = None) -> tuple[int, int]:
+    def atom(
+        self, source: str, *, literal: str | None = None, is_nearly_all: bool = False
+    ) -> tuple[int, int]:
         if self.prefix and "i" in self.prefix:
             literal = None
         first, last = self.made.state(), self.made.state()
-        self.made.moves[first].append((Atom(self.prefix + source, literal), last))
+        self.made.moves[first].append((Atom(self.prefix + source, literal, is_nearly_all), last))
         return first, last
 
 
@@ -384,26 +388,26 @@ def some_text(
     pending = [(begin, 0)]
     seen = set(pending)
     while pending:
-        following: list[tuple[tuple[States, ...], int]] = []
-        for states, length in pending:
-            if (has_length is None or has_length(length)) and all(
-                run.accepts(one, length == 0) for run, one in zip(runs, states, strict=True)
-            ):
-                return True if is_exact else None
-            count = min(length + 1, most)
-            for symbol in symbols:
-                made = tuple(
-                    run.step(one, atoms)
-                    for run, one, atoms in zip(runs, states, symbol, strict=True)
-                )
-                reached = (made, count)
-                if None in made or reached in seen:
-                    continue
-                seen.add(reached)  # type: ignore[arg-type]
-                following.append(reached)  # type: ignore[arg-type]
-            if len(seen) > MAX_VISITED:
-                return None
-        pending = following
+        # Depth first: where there is such a text it is found before others are looked at.
+        states, length = pending.pop()
+        if (has_length is None or has_length(length)) and all(
+            run.accepts(one, length == 0) for run, one in zip(runs, states, strict=True)
+        ):
+            return True if is_exact else None
+        for symbol in symbols:
+            made: list[States] = []
+            for run, one, atoms in zip(runs, states, symbol, strict=True):
+                following = run.step(one, atoms)
+                if following is None:
+                    break
+                made.append(following)
+            else:
+                reached = (tuple(made), min(length + 1, most))
+                if reached not in seen:
+                    seen.add(reached)
+                    pending.append(reached)
+        if len(seen) > MAX_VISITED:
+            return None
     return False
 
 
@@ -454,7 +458,9 @@ def _symbols(parts: Sequence[Part]) -> list[tuple[frozenset[Atom], ...]]:
         found[tuple(frozenset(one for one in some if one.takes(char)) for some in atoms)] = None
     # Any other character: a literal is none of them, a class may hold it or not.
     others = [
-        frozenset(one for one in some if one.literal is None) if part.is_generous else frozenset()
+        frozenset(
+            one for one in some if one.is_nearly_all or (part.is_generous and one.literal is None)
+        )
         for some, part in zip(atoms, parts, strict=True)
     ]
     found[tuple(others)] = None
