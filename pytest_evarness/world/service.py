@@ -188,6 +188,7 @@ class HttpAnswer:
         status: As sent.
         body: As sent; a text.
         matched: Whether a route was there for it.
+        delay_ms: How late it comes, in simulated time; nobody has waited for it yet.
     """
 
     n: int | None
@@ -196,16 +197,19 @@ class HttpAnswer:
     body: str
     matched: bool
     body_digest: str
+    delay_ms: int = 0
 
 
 @runtime_checkable
 class HttpService(Service, Protocol):
     """An HTTP mock.
 
-    Its snapshot is ``{"type", "record", "strict", "requests": [request, ...] |
-    null}`` (null without a journal), each request ``{"n", "method", "path", "query": [[name,
-    value], ...], "headers": [[name, value], ...], "body", "body_base64"?, "body_digest",
-    "truncated"?, "matched", "route": index | null, "status": int | null, "fault": text | null}``.
+    Its snapshot is ``{"type", "record", "strict", "requests": [request, ...] | null, "lost"?}``
+    (null without a journal; ``lost`` counts requests that came when it was full), each request
+    ``{"n", "method", "path", "query": [[name, value], ...], "headers": [[name, value], ...],
+    "body": text | null, "body_base64"?, "body_digest", "truncated"?, "size"?, "matched",
+    "route": index | null, "status": int | null, "fault": text | null}``. ``body`` is null for bytes
+    that are no text; ``size`` is the number of all bytes of a body that was cut.
     """
 
     def request(
