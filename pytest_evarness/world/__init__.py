@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SERVICE_TYPES", "register"]
 
-SERVICE_TYPES: tuple[tuple[str, str, str], ...] = ()
+SERVICE_TYPES: tuple[tuple[str, str, str], ...] = (
+    ("http_mock", "pytest_evarness.world.http.kind", "HttpMockType"),
+)
 """``(type, module, class)`` of each packaged service type; loaded when a scenario names it."""
 
 
