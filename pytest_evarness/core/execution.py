@@ -489,7 +489,9 @@ class _Engine:
         config: Any,
         context: _Context,
     ) -> Any:
-        guard = Guard()
+        world = self.world
+        has_services = world is not None and len(world.addresses) > 0
+        guard = Guard((lambda: world.reachable) if world is not None and has_services else None)
         inputs = copy.deepcopy(inputs)
         try:
             with guard:
@@ -780,6 +782,19 @@ class _Context:
     def workspace(self) -> Path | None:
         world = self._engine.world
         return None if world is None else world.workspace
+
+    def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        seconds: float = 30.0,
+        env: Mapping[str, str] | None = None,
+        stdin: str = "",
+    ) -> Any:
+        world = self._engine.world
+        if world is None:
+            raise ValueError("no command can be run: the scenario declares no workspace")
+        return world.run(command, seconds=seconds, env=env, stdin=stdin)
 
     @property
     def world(self) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
@@ -169,6 +169,20 @@ class Context(Protocol):
     def workspace(self) -> Path | None:
         """The run's own folder; None where the scenario declares no workspace."""
 
+    def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        seconds: float = ...,
+        env: Mapping[str, str] | None = ...,
+        stdin: str = ...,
+    ) -> Any:
+        """Run a command in the workspace; see :meth:`World.run`.
+
+        Raises:
+            ValueError: The scenario declares no world to run it in.
+        """
+
     @property
     def world(self) -> Any:
         """The world of the run, a ``pytest_evarness.world`` object; None where none is declared.
@@ -279,6 +293,20 @@ class World(Protocol):
     @property
     def problems(self) -> Mapping[str, str]:
         """Services that are down, by name, with their own last words."""
+
+    @property
+    def reachable(self) -> Collection[tuple[str, int]]:
+        """Host and port of services whose address was asked for."""
+
+    def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        seconds: float = ...,
+        env: Mapping[str, str] | None = ...,
+        stdin: str = ...,
+    ) -> Any:
+        """Run a command in the workspace to its end; what it gives is the world's own type."""
 
     def begin(self, clock: Clock) -> None:
         """The run begins; ``clock`` is its simulated time."""

@@ -3,6 +3,10 @@
 The guard watches calls of built-in functions made by Python code of the guarded thread. It patches
 nothing, so there is nothing to leave behind. What it cannot see (``map(time.time, ...)``, the
 environment, files, the order of a set, another thread or process) the second run shows.
+
+Where a run has services, their addresses may be reached and no others. Which address a call is for
+only an audit hook is told; it is installed when the first such run begins, stays, and does nothing
+outside a guard.
 """
 
 from __future__ import annotations
@@ -11,15 +15,20 @@ import datetime as dt
 import gc
 import os
 import sys
+import threading
 import types
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 
 from pytest_evarness.errors import DeterminismError
 
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
-__all__ = ["Guard"]
+__all__ = ["Guard", "Reachable"]
+
+Reachable: TypeAlias = Callable[[], Collection[tuple[str, int]]]
+"""Host and port of whatever may be reached at the moment."""
 
 _CLOCKS = frozenset(
     {
@@ -53,6 +62,35 @@ _CONTROL_BY_MODULE = {
 _CONTROL = frozenset().union(*_CONTROL_BY_MODULE.values())
 _SUSPECTS = _CLOCKS | _DATES | _DRAWS | _CHANCE | _NETWORK | _CONTROL
 
+# What tells an audit hook the address that is meant, and where among its arguments that stands.
+_ADDRESSED = {"socket.connect": 1, "socket.sendto": 1, "socket.sendmsg": 1}
+_ASKED = frozenset({"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"})
+
+# Clients look at the clock for their time-outs; where there are services they may.
+_CLIENTS = frozenset(
+    {
+        "MySQLdb",
+        "aiohttp",
+        "aiomysql",
+        "anyio",
+        "asyncpg",
+        "h11",
+        "httpcore",
+        "httpx",
+        "mariadb",
+        "mysql",
+        "pg8000",
+        "psycopg",
+        "psycopg2",
+        "psycopg_pool",
+        "pymysql",
+        "requests",
+        "sniffio",
+        "sqlalchemy",
+        "urllib3",
+    }
+)
+
 # Modules that draw or read for their caller: who called them is asked instead.
 _ON_BEHALF = frozenset({"random", "secrets", "uuid", "datetime", "_pydatetime", "os", "signal"})
 
@@ -67,18 +105,27 @@ _INSTEAD = {
 class Guard:
     """Refuses, for the code run inside it, calls that a second run could not repeat.
 
+    Args:
+        reachable: Where the run has services: what of them may be reached.
+
     Attributes:
         refused: The first refusal, also where the code swallowed it; None when there was none.
     """
 
-    __slots__ = ("_hook", "_pid", "refused")
+    __slots__ = ("_hook", "_pid", "_reachable", "_thread", "refused")
 
-    def __init__(self) -> None:
+    def __init__(self, reachable: Reachable | None = None) -> None:
         self.refused: DeterminismError | None = None
+        self._reachable = reachable
+        self._thread = 0
         self._hook: Any = None
         self._pid = os.getpid()
 
     def __enter__(self) -> Self:
+        if self._reachable is not None:
+            _install_audit()
+            self._thread = threading.get_ident()
+            _auditing[self._thread] = self
         # A profiler that runs already has the one place there is; it may stay. The second run
         # is what decides, the guard only names the call.
         if sys.getprofile() is None:
@@ -96,6 +143,8 @@ class Guard:
             # A child that the node left behind, by a way that was not seen: what follows is the
             # run and the session, and there is one of each.
             os._exit(70)
+        if self._reachable is not None:
+            _auditing.pop(self._thread, None)
         if self._hook is not None and sys.getprofile() is self._hook:
             sys.setprofile(None)
         self._hook = None
@@ -113,15 +162,62 @@ class Guard:
         if found is None:
             return
         what, call = found
-        if what != "the real network":
+        if what == "the real network":
+            if self._reachable is not None:
+                return  # the audit hook knows more
+        else:
             caller, on_behalf = _caller(frame)
-            if _is_let_pass(caller):
+            if _is_let_pass(caller) or (what == "the real clock" and self._is_client(caller)):
                 return
             call = on_behalf or call
+        self._refuse(what, call)
+
+    def _is_client(self, caller: FrameType | None) -> bool:
+        if caller is None or self._reachable is None:
+            return False
+        return str(caller.f_globals.get("__name__", "")).partition(".")[0] in _CLIENTS
+
+    def audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Judge an audit event of the guarded thread."""
+        assert self._reachable is not None, "asked only where something may be reached"
+        if event in _ASKED:
+            name = arguments[0]
+            name = name.decode("ascii", "replace") if isinstance(name, bytes) else name
+            hosts = {host for host, _ in self._reachable()}
+            if name in hosts or (hosts and name == "localhost"):
+                return
+        else:
+            address: Any = arguments[_ADDRESSED[event]]
+            if isinstance(address, tuple) and len(address) >= 2:
+                host = "127.0.0.1" if address[0] == "localhost" else address[0]
+                if (host, address[1]) in self._reachable():
+                    return
+        self._refuse("the real network", event)
+
+    def _refuse(self, what: str, call: str) -> NoReturn:
         error = DeterminismError(f"{call}: a node must not use {what} ({_INSTEAD[what]})")
         if self.refused is None:
             self.refused = error
         raise error
+
+
+_auditing: dict[int, Guard] = {}
+_audit_installed: list[bool] = []
+
+
+def _install_audit() -> None:
+    if not _audit_installed:
+        _audit_installed.append(True)
+        sys.addaudithook(_audit)
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    # Called for every audit event of the process from now on: the common way out comes first.
+    if not _auditing or (event not in _ADDRESSED and event not in _ASKED):
+        return
+    guard = _auditing.get(threading.get_ident())
+    if guard is not None:
+        guard.audit(event, arguments)
 
 
 def _what(frame: FrameType, function: Any, name: str) -> tuple[str, str] | None:

@@ -102,10 +102,11 @@ def scene_of(
         world: Of run A, sealed; None where the case declares none.
         run: Run A.
         secrets: Values of the case's secrets.
-        details: Further facts; ``unsandboxed`` (commands of the run that no sandbox held) is added.
+        details: Further facts; ``unsandboxed`` is added: what commands of the run could do that
+            nobody would know of, out of ``network`` and ``writes``.
     """
     known: dict[str, Json] = dict(details or {})
-    known["unsandboxed"] = [] if world is None else list(world.unsandboxed)
+    known["unsandboxed"] = [] if world is None else sorted(world.unsandboxed)
     if world is not None:
         masker = world.masker
     else:

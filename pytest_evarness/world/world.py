@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core import c1
 from pytest_evarness.core.clock import DEFAULT_START, parse_moment
 from pytest_evarness.core.execution import impersonal
+from pytest_evarness.core.interfaces import ServiceDownError
 from pytest_evarness.core.removal import remove_tree
 from pytest_evarness.core.secret import Masker
 from pytest_evarness.world import home, repository, snapshot
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Clock, WorldHost
     from pytest_evarness.core.json import Json, JsonObject
     from pytest_evarness.core.registry import Registry
+    from pytest_evarness.world.command import Completed
     from pytest_evarness.world.service import Service
 
 __all__ = ["RunWorld"]
@@ -37,8 +39,8 @@ class RunWorld:
         workspace: The run's folder; None where none is declared.
         ledger: Effects that were applied.
         audit: What happened, for scripts of the user's own.
-        unsandboxed: Commands of the run that no sandbox held, so that nobody knows what they
-            reached; it is in no digest.
+        unsandboxed: What commands of the run could do that nobody would know of: ``network``,
+            ``writes``; it is in no digest.
         masker: Of the case's secrets.
 
     Raises:
@@ -57,8 +59,9 @@ class RunWorld:
         self.masker = Masker({name: secrets[name] for name in case.secrets})
         self.ledger = Ledger()
         self.audit = AuditLog()
-        self.unsandboxed: list[str] = []
+        self.unsandboxed: set[str] = set()
         self.services: dict[str, Service] = {}
+        self._reached: set[tuple[str, int]] = set()
         self.workspace: Path | None = None
         self._start: dict[str, Any] = {}
         self._snapshot: JsonObject | None = None
@@ -138,7 +141,17 @@ class RunWorld:
     @property
     def addresses(self) -> Mapping[str, Mapping[str, Json]]:
         """Where each service can be reached; asked for, a mock begins to listen."""
-        return _Addresses(self.services)
+        return _Addresses(self.services, self._reached)
+
+    @property
+    def reachable(self) -> Collection[tuple[str, int]]:
+        """Host and port of services whose address was asked for."""
+        return self._reached
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """Type of each service."""
+        return {name: service.kind for name, service in self.services.items()}
 
     @property
     def problems(self) -> Mapping[str, str]:
@@ -148,6 +161,22 @@ class RunWorld:
             for name, service in self.services.items()
             if service.problem is not None
         }
+
+    def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        seconds: float = 30.0,
+        env: Mapping[str, str] | None = None,
+        stdin: str = "",
+    ) -> Completed:
+        """Run a command in the workspace to its end, in a sandbox where the system has one.
+
+        See :func:`pytest_evarness.world.command.run_in`.
+        """
+        from pytest_evarness.world.command import run_in
+
+        return run_in(self, command, seconds=seconds, env=env or {}, stdin=stdin)
 
     def begin(self, clock: Clock) -> None:
         """The run begins; the audit log tells its time."""
@@ -258,11 +287,19 @@ def _started(service: Service) -> Service:
 class _Addresses(Mapping[str, Mapping[str, "Json"]]):
     """Addresses, each asked for when it is read."""
 
-    def __init__(self, services: Mapping[str, Service]) -> None:
+    def __init__(self, services: Mapping[str, Service], reached: set[tuple[str, int]]) -> None:
         self._services = services
+        self._reached = reached
 
     def __getitem__(self, name: str) -> Mapping[str, Json]:
-        return self._services[name].address
+        service = self._services[name]
+        if service.problem is not None:
+            raise ServiceDownError(name, service.problem)
+        address = dict(service.address)
+        host, port = address.get("host"), address.get("port")
+        if isinstance(host, str) and isinstance(port, int):
+            self._reached.add((host, port))
+        return address
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._services)
@@ -285,8 +322,6 @@ class _Down:
     @property
     def address(self) -> Mapping[str, Json]:
         """None is known."""
-        from pytest_evarness.core.interfaces import ServiceDownError
-
         raise ServiceDownError(self.name, self.problem or "")
 
     def seal(self) -> None:

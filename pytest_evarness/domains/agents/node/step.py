@@ -17,6 +17,8 @@ from pytest_evarness.domains.agents.node.declare import ANY, declare
 from pytest_evarness.source.model import Strict, refuse
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_evarness.core.interfaces import Clock, Context
     from pytest_evarness.core.json import JsonObject
     from pytest_evarness.core.trace import TraceEvent
@@ -81,6 +83,38 @@ class StepContext:
         """Reachable services by name."""
         return self._context.services
 
+    @property
+    def workspace(self) -> Path | None:
+        """The run's own folder; None where the scenario declares none."""
+        return self._context.workspace
+
+    def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        seconds: float = 30.0,
+        env: Mapping[str, str] | None = None,
+        stdin: str = "",
+    ) -> Any:
+        """Run a command in the workspace and wait for its end.
+
+        Args:
+            command: A line for ``bash -o pipefail -c`` (``sh -c`` without bash), or program and
+                words.
+            seconds: After which all of it is killed.
+            env: Variables beside ``PATH`` and where services are: ``<NAME>_URL``, ``<NAME>_PATH``.
+            stdin: What it may read.
+
+        Returns:
+            ``exit_code`` (None after a signal or at the limit), ``signal``, ``timed_out``,
+            ``stdout``, ``stderr``.
+
+        Raises:
+            ValueError: The scenario declares no workspace and no service.
+            RuntimeError: The command could not be started.
+        """
+        return self._context.run(command, seconds=seconds, env=env, stdin=stdin)
+
     def events(self) -> Sequence[TraceEvent]:
         """Everything emitted so far, as copies."""
         return self._context.events()
@@ -120,6 +154,7 @@ PYTHON = declare(
     _python,
     inputs={"in": ANY},
     output=ANY,
+    emits=("http_request",),
     traits=frozenset({CUSTOM_TRAIT}),
     prepare=_load,
     module_of=lambda config: config.callable.partition(":")[0],
