@@ -7,6 +7,7 @@ Both doors, pytest and the command line, go through here.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import uuid
@@ -15,9 +16,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pytest_evarness.checks.evidence import Evidence, RunFacts, named_types, possible_types
+from pytest_evarness.checks.gathering import judge_case
 from pytest_evarness.checks.judge import Judge, Judgement
 from pytest_evarness.core.registry import Registry, load_registry
 from pytest_evarness.errors import InputError
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.mirror import Mirror
     from pytest_evarness.core.runlog import RunLog
     from pytest_evarness.scenario.case import Case
+    from pytest_evarness.world.sealed import Scene
 
 __all__ = [
     "CaseResult",
@@ -108,7 +111,11 @@ def own_variables() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """Both runs of a case and what was concluded from them."""
+    """Both runs of a case and what was concluded from them.
+
+    Attributes:
+        rows: What the checks gathered, as it is enclosed: without secrets, and bounded.
+    """
 
     case: Case
     run_a: Run
@@ -116,6 +123,7 @@ class CaseResult:
     error_b: str | None
     evidence: Evidence
     judgement: Judgement
+    rows: tuple[Mapping[str, str], ...] = ()
 
 
 class Engine(AbstractContextManager["Engine"]):
@@ -224,8 +232,16 @@ class Engine(AbstractContextManager["Engine"]):
                     log.write_all(run_b.texts)
             _check_record(case, run_a)
             evidence = self._evidence(case, run_a, run_b, error_b)
-            judgement = self.judge.judge(case.items, evidence, threshold=case.threshold)
-            return CaseResult(case, run_a, run_b, error_b, evidence, judgement)
+            scene = self._scene(case, world, run_a, secrets)
+            evidence, judgement = judge_case(
+                self.judge, case.items, evidence, scene, threshold=case.threshold
+            )
+            rows: tuple[Mapping[str, str], ...] = ()
+            if scene is not None:
+                from pytest_evarness.bundle.evidence import check_rows
+
+                rows = check_rows(case.items, evidence, scene.masker, judgement.masked)
+            return CaseResult(case, run_a, run_b, error_b, evidence, judgement, rows)
 
     def _run_a(
         self,
@@ -328,6 +344,26 @@ class Engine(AbstractContextManager["Engine"]):
             output=run_a.output if run_a.status == "completed" else None,
             possible=self._possible(case),
             leftovers=tuple(run_a.leftovers),
+            world=json.loads(run_a.world_text),
+        )
+
+    def _scene(
+        self, case: Case, world: World | None, run: Run, secrets: Mapping[str, str]
+    ) -> Scene | None:
+        """What checks look at; None for a case without checks."""
+        if not any(item.is_check for item in case.items):
+            return None
+        from pytest_evarness.world.scene import scene_of
+
+        root = self.settings.root.absolute()
+        return scene_of(
+            case.compiled,
+            cast("Any", world),
+            run,
+            secrets,
+            prompt=case.task_prompt,
+            scenario_folder=(root / case.scenario_path).parent,
+            root=root,
         )
 
     def _possible(self, case: Case) -> frozenset[str] | None:
@@ -398,8 +434,6 @@ def _judged_events(case: Case, run: Run, registry: Registry) -> list[dict[str, A
     After a step of the user's own they are read from the hashed texts: the step shared a process
     with the payloads, and a verifier will have the texts alone.
     """
-    import json
-
     if _runs_custom(case, registry):
         return [json.loads(event.text) for event in run.events]
     return [event.as_record() for event in run.events]
@@ -486,6 +520,8 @@ def case_record(result: CaseResult, nodeid: str) -> CaseRecord:
         composite=None if judgement.composite is None else judgement.composite.as_record(),
         primary=judgement.primary,
         output=result.run_a.output,
+        materials=compiled.materials_text if compiled.materials_digest is not None else None,
+        evidence=result.rows,
     )
 
 
@@ -648,7 +684,6 @@ def _shown_path(path: Path, root: Path) -> str:
 def read_seal_digest(path: Path) -> str | None:
     """The digest of a seal on disk; None where there is none to read."""
     import base64
-    import json
 
     try:
         envelope = json.loads(path.read_bytes())

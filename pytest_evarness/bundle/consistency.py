@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from pytest_evarness.bundle.canonical import canonical_bytes, canonical_digest
+from pytest_evarness.bundle.evidence import MAX_EVIDENCE_BYTES
 from pytest_evarness.bundle.seal import binding_of, contract_rows, environment_digest
-from pytest_evarness.bundle.statement import inputs_of, subjects_of
+from pytest_evarness.bundle.statement import inputs_of, review_queue, subjects_of
+from pytest_evarness.checks.forbidden import DESCRIPTIONS
 from pytest_evarness.core import c1
 from pytest_evarness.core.json import shown
-from pytest_evarness.core.plan import PlannedItem
+from pytest_evarness.core.plan import FIXED_KINDS, PlannedItem
 from pytest_evarness.errors import DeterminismError, UnverifiedError
 
 __all__ = [
@@ -91,6 +93,8 @@ def check_canonical_form(payload: bytes, statement: Mapping[str, Any]) -> Events
         for replica in case["replicas"]:
             for number, finding in enumerate(replica["findings"]):
                 parse_c1(finding["witness"], f"{place}.findings[{number}].witness")
+            for number, row in enumerate(replica["evidence"]):
+                _check_row(row, f"{place}.evidence[{number}]")
             parse_c1(replica["world"], f"{place}.world")
             if replica["world_b"] is not None:
                 parse_c1(replica["world_b"], f"{place}.world_b")
@@ -101,6 +105,20 @@ def check_canonical_form(payload: bytes, statement: Mapping[str, Any]) -> Events
                         for seq, text in enumerate(replica[name])
                     ]
     return events
+
+
+def _check_row(row: Mapping[str, Any], place: str) -> None:
+    """A row of evidence is the text that its digest names, or says why the text is not there."""
+    if row["state"] != "enclosed":
+        _same(f"{place}.text", row["text"], "")
+        if row["kind"] == "output":
+            _refuse(f"{place}.state", "an output is enclosed or has no row")
+        return
+    _same(f"{place}.digest", row["digest"], c1.sha256_text(row["text"]))
+    if len(row["text"].encode("utf-8")) > MAX_EVIDENCE_BYTES:
+        _refuse(f"{place}.text", f"is longer than {MAX_EVIDENCE_BYTES} bytes")
+    if row["kind"] == "check":
+        parse_c1(row["text"], f"{place}.text")
 
 
 def parse_c1(text: str, place: str) -> Any:
@@ -214,6 +232,10 @@ def _check_item(item: Mapping[str, Any], definitions: Mapping[str, Any], place: 
         _refuse(f"{place}.definition", "a contract without a definition")
     if item["definition"] is not None and type(definitions[item["definition"]]) is not dict:
         _refuse(f"{place}.definition", "the definition is no mapping")
+    if item["kind"] == "forbidden":
+        _check_rule(item, definitions, place)
+    if item["kind"] not in FIXED_KINDS and item["definition"] is None:
+        _refuse(f"{place}.definition", "a check without a definition")
     if item["kind"] == "contract" and not item["gate"]:
         sealed = definitions[item["definition"]]
         if sealed.get("gate") is True and sealed.get("status") != "draft":
@@ -224,6 +246,16 @@ def _check_item(item: Mapping[str, Any], definitions: Mapping[str, Any], place: 
         raise UnverifiedError(f"{place}: no item ({error})") from error
     # A number has one way to be written, so that no two records say the same.
     _same(f"{place}.weight", item["weight"], again["weight"])
+
+
+def _check_rule(item: Mapping[str, Any], definitions: Mapping[str, Any], place: str) -> None:
+    """A forbidden rule is a gate, and its id says which rule it is."""
+    if not item["gate"]:
+        _refuse(f"{place}.gate", "a forbidden rule is a gate")
+    definition = {} if item["definition"] is None else definitions[item["definition"]]
+    rule = definition.get("rule")
+    if rule not in DESCRIPTIONS or item["id"] != f"forbidden-{rule.replace('_', '-')}":
+        _refuse(f"{place}.definition", "is no rule of that name")
 
 
 def planned_item(item: Mapping[str, Any], definitions: Mapping[str, Any]) -> PlannedItem:
@@ -278,7 +310,7 @@ def check_cases(predicate: Mapping[str, Any]) -> None:
         for name, value in derived.items():
             _same(f"{place}.inputs.{name}", inputs[name], value)
         _same(f"{place}.inputs.compiled.case", name_inside, case["id"])
-        referred |= {inputs["graph"], inputs["overlays"]}
+        referred |= {inputs["graph"], inputs["overlays"]} | ({inputs["materials"]} - {None})
         if inputs["policy"] is not None:
             met_policies.add((planned["file"], inputs["policy"]))
     enclosed = {row["digest"] for row in predicate["texts"]}
@@ -480,6 +512,16 @@ def check_findings_shape(predicate: Mapping[str, Any]) -> None:
                         f"{place}[{item['id']}].causes", "go with indeterminate, and with it alone"
                     )
             _check_hard_verdict(case, planned, findings, place)
+            _check_rows(planned, replica["evidence"], f"cases[{index}].evidence")
+    _same("review_queue", predicate["review_queue"], review_queue(predicate["cases"]))
+
+
+def _check_rows(planned: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], place: str) -> None:
+    """At most one row for the output, then one for each check."""
+    named = [(row["kind"], row["item"]) for row in rows]
+    wanted = [("check", item["id"]) for item in planned["items"] if item["kind"] not in FIXED_KINDS]
+    if named not in (wanted, [("output", "expect"), *wanted]):
+        _refuse(place, "must hold one row for each check, behind one for the output if it was cut")
 
 
 def _check_hard_verdict(

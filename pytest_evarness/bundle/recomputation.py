@@ -7,21 +7,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pytest_evarness.bundle.consistency import Events, planned_items
+from pytest_evarness.bundle.evidence import gathered_of
 from pytest_evarness.bundle.not_proven import not_proven
 from pytest_evarness.bundle.statement import finding_record, output_of
 from pytest_evarness.bundle.summary import summarise
-from pytest_evarness.checks.evidence import Evidence, RunFacts, named_types, possible_types
+from pytest_evarness.checks.evidence import (
+    Evidence,
+    Gathered,
+    RunFacts,
+    named_types,
+    possible_types,
+)
 from pytest_evarness.checks.judge import Judge
+from pytest_evarness.checks.kind import UnavailableError
 from pytest_evarness.core import c1
 from pytest_evarness.core.finding import Finding
 from pytest_evarness.core.json import shown
 from pytest_evarness.errors import InputError, UnverifiedError, UsageError
 
 if TYPE_CHECKING:
+    from pytest_evarness.checks.kind import CheckKind
     from pytest_evarness.core.case import CompiledCase
     from pytest_evarness.core.graph import Graph
     from pytest_evarness.core.plan import PlannedItem
@@ -83,6 +93,10 @@ def check_findings(predicate: Mapping[str, Any], events: Events, registry: Regis
                 word.extend(
                     f"{case['nodeid']}::{name}: judged with parts of a plug-in" for name in given
                 )
+            checks = _Checks(case["nodeid"], replica, registry, place, foreign=foreign)
+            evidence = replace(evidence, gathered=checks.gathered(items, evidence.world))
+            given.update(checks.given)
+            word.extend(checks.word)
             threshold = planned["threshold"]
             judgement = judge.judge(
                 items,
@@ -107,6 +121,89 @@ def check_findings(predicate: Mapping[str, Any], events: Events, registry: Regis
     return word
 
 
+class _Checks:
+    """What the checks of one case gathered, held against the world it was gathered from.
+
+    Attributes:
+        given: Findings that cannot be made again here.
+        word: What is taken on the signer's word.
+    """
+
+    def __init__(
+        self,
+        nodeid: str,
+        replica: Mapping[str, Any],
+        registry: Registry,
+        place: str,
+        *,
+        foreign: bool,
+    ) -> None:
+        self._nodeid = nodeid
+        self._registry = registry
+        self._place = place
+        self._foreign = foreign
+        self._rows = {row["item"]: row for row in replica["evidence"] if row["kind"] == "check"}
+        self._findings = {finding["id"]: finding for finding in replica["findings"]}
+        self.given: dict[str, Finding] = {}
+        self.word: list[str] = []
+
+    def gathered(
+        self, items: tuple[PlannedItem, ...], world: Mapping[str, Any]
+    ) -> dict[str, Gathered]:
+        """By item id; items that are given are left out.
+
+        Raises:
+            UnverifiedError: Evidence of another form, or that this world cannot have given.
+        """
+        found = {}
+        for item in items:
+            if item.is_check:
+                got = self._one(item, world)
+                if got is not None:
+                    found[item.id] = got
+        return found
+
+    def _one(self, item: PlannedItem, world: Mapping[str, Any]) -> Gathered | None:
+        row = self._rows[item.id]
+        kind = cast("CheckKind | None", self._registry.check_types.find(item.kind))
+        if kind is None:
+            if not self._foreign:
+                raise UnverifiedError(f"{self._place}: no check type is called {shown(item.kind)}")
+            self._give(item, "judged with parts of a plug-in")
+            return None
+        if row["state"] != "enclosed":
+            why = {"masked": "secrets are masked in it", "too_large": "it is too large"}
+            self._give(item, f"its evidence is not enclosed, {why[row['state']]}")
+            return None
+        place = f"{self._place}.evidence[{item.id}]"
+        got = gathered_of(row, place)
+        if got.record is None:
+            self._say(item, f"that nothing could be gathered ({got.reason})")
+            return got
+        if not kind.only_reads:
+            self._say(item, "what it gathered: a process was asked")
+            return got
+        if not kind.may_gate:
+            self._say(item, "what it gathered: a model was asked")
+            return got
+        try:
+            problem = kind.consistent(item.definition or {}, got.record, world)
+        except UnavailableError:
+            self._say(item, "what it gathered: the sealed world does not tell")
+            return got
+        if problem is not None:
+            raise UnverifiedError(f"{place}: the sealed world says otherwise: {problem}")
+        return got
+
+    def _give(self, item: PlannedItem, why: str) -> None:
+        record = self._findings[item.id]
+        self.given[item.id] = _parsed_finding(record, f"{self._place}.findings[{item.id}]")
+        self._say(item, why)
+
+    def _say(self, item: PlannedItem, why: str) -> None:
+        self.word.append(f"{self._nodeid}::{item.id}: {why}")
+
+
 def _evidence(
     case: Mapping[str, Any],
     replica: Mapping[str, Any],
@@ -127,6 +224,7 @@ def _evidence(
         output=_whole_output(replica, events_a),
         possible=None if graph is None else possible_types(graph, registry, named_types(items)),
         leftovers=tuple(replica["leftovers"]),
+        world=json.loads(replica["world"]),
     )
 
 
@@ -144,9 +242,14 @@ def _facts(run: Mapping[str, Any]) -> RunFacts:
 
 
 def _whole_output(replica: Mapping[str, Any], events: list[dict[str, Any]]) -> str | None:
-    if replica["evidence"]:
-        return str(replica["evidence"][0]["text"])
-    return output_of(events)
+    row = _output_row(replica)
+    return output_of(events) if row is None else str(row["text"])
+
+
+def _output_row(replica: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The enclosed whole output; None where its event holds it all."""
+    rows = replica["evidence"]
+    return rows[0] if rows and rows[0]["kind"] == "output" else None
 
 
 def check_output(predicate: Mapping[str, Any], events: Events) -> list[str]:
@@ -167,8 +270,9 @@ def check_output(predicate: Mapping[str, Any], events: Events) -> list[str]:
             beginning = output_of(parsed)
             record = parsed[-1]["payload"].get("output") if beginning is not None else None
             place = f"cases[{index}].evidence"
-            if replica["evidence"]:
-                whole = replica["evidence"][0]["text"]
+            row = _output_row(replica)
+            if row is not None:
+                whole = row["text"]
                 if beginning is None or not isinstance(record, dict):
                     raise UnverifiedError(f"{place}: an output of a run that has none")
                 if record.get("digest") != c1.sha256_text(whole) or beginning == whole:

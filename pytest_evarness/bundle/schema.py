@@ -13,10 +13,30 @@ from typing import Any, TypeAlias
 from pytest_evarness.core.json import kind_of, shown
 from pytest_evarness.errors import UnverifiedError
 
-__all__ = ["STATEMENT", "Check", "check_shape"]
+__all__ = ["STATEMENT", "Check", "check_shape", "json_schema"]
 
 Check: TypeAlias = Callable[[Any, str], None]
 """``check(value, place)``; raises :class:`UnverifiedError` with the place."""
+
+
+_JSON_SCHEMAS: dict[Check, dict[str, Any]] = {}
+
+
+def _as(check: Check, schema: dict[str, Any]) -> Check:
+    """The check, with what it asks as a JSON Schema."""
+    _JSON_SCHEMAS[check] = schema
+    return check
+
+
+def json_schema(check: Check) -> dict[str, Any]:
+    """What ``check`` asks as a JSON Schema (2020-12), for readers that do not trust this code.
+
+    The check decides: it also tells an integer from a number that is whole.
+
+    Raises:
+        KeyError: It is no check of this module.
+    """
+    return _JSON_SCHEMAS[check]
 
 
 def check_shape(value: Any, check: Check, place: str = "statement") -> None:
@@ -28,17 +48,17 @@ def check_shape(value: Any, check: Check, place: str = "statement") -> None:
     check(value, place)
 
 
-def _is(kind: type, word: str) -> Check:
+def _is(kind: type, word: str, name: str) -> Check:
     def check(value: Any, place: str) -> None:
         # bool is a kind of int in Python and never in JSON.
         if type(value) is not kind:
             raise UnverifiedError(f"{place}: must be {word} (got {kind_of(value)})")
 
-    return check
+    return _as(check, {"type": name})
 
 
-text = _is(str, "text")
-boolean = _is(bool, "true or false")
+text = _is(str, "text", "string")
+boolean = _is(bool, "true or false", "boolean")
 
 
 def whole(value: Any, place: str) -> None:
@@ -53,6 +73,10 @@ def integer(value: Any, place: str) -> None:
         raise UnverifiedError(f"{place}: must be an integer (got {shown(value)})")
 
 
+_as(whole, {"type": "integer", "minimum": 0})
+_as(integer, {"type": "integer"})
+
+
 def one_of(*words: Any) -> Check:
     """One of a closed set of values, types included."""
 
@@ -61,7 +85,7 @@ def one_of(*words: Any) -> Check:
             known = ", ".join(shown(word) for word in words)
             raise UnverifiedError(f"{place}: must be one of {known} (got {shown(value)})")
 
-    return check
+    return _as(check, {"enum": list(words)})
 
 
 def matching(expression: str, what: str) -> Check:
@@ -72,7 +96,8 @@ def matching(expression: str, what: str) -> Check:
         if type(value) is not str or not compiled.fullmatch(value):
             raise UnverifiedError(f"{place}: must be {what} (got {shown(value)})")
 
-    return check
+    written = expression.replace("\\d", "[0-9]")
+    return _as(check, {"type": "string", "pattern": f"^(?:{written})$"})
 
 
 def nullable(inner: Check) -> Check:
@@ -82,7 +107,7 @@ def nullable(inner: Check) -> Check:
         if value is not None:
             inner(value, place)
 
-    return check
+    return _as(check, {"anyOf": [{"type": "null"}, json_schema(inner)]})
 
 
 def list_of(inner: Check, *, least: int = 0, most: int | None = None) -> Check:
@@ -96,7 +121,10 @@ def list_of(inner: Check, *, least: int = 0, most: int | None = None) -> Check:
         for index, part in enumerate(value):
             inner(part, f"{place}[{index}]")
 
-    return check
+    schema: dict[str, Any] = {"type": "array", "items": json_schema(inner)}
+    schema |= {"minItems": least} if least else {}
+    schema |= {} if most is None else {"maxItems": most}
+    return _as(check, schema)
 
 
 def record(fields: Mapping[str, Check]) -> Check:
@@ -115,7 +143,15 @@ def record(fields: Mapping[str, Check]) -> Check:
         for name, inner in fields.items():
             inner(value[name], f"{place}.{name}")
 
-    return check
+    return _as(
+        check,
+        {
+            "type": "object",
+            "properties": {name: json_schema(inner) for name, inner in fields.items()},
+            "required": list(fields),
+            "additionalProperties": False,
+        },
+    )
 
 
 DIGEST = matching(r"sha256:[0-9a-f]{64}", "sha256: and 64 hex digits")
@@ -155,7 +191,7 @@ COMPOSITE = record(
 ITEM = record(
     {
         "id": text,
-        "kind": one_of("reproduces", "expect", "contract", "trace", "score"),
+        "kind": matching(r"[A-Za-z_][A-Za-z0-9_.:-]*", "the kind of an item"),
         "gate": boolean,
         "decides": boolean,
         "weight": NUMBER,
@@ -257,6 +293,7 @@ INPUTS = record(
         "scenario": text,
         "graph": DIGEST,
         "overlays": DIGEST,
+        "materials": nullable(DIGEST),
         "fixture": nullable(text),
         "approvals": list_of(text),
         "seed": integer,
@@ -316,7 +353,15 @@ REPLICA = record(
         "world": text,
         "world_b": nullable(text),
         "evidence": list_of(
-            record({"kind": one_of("output"), "item": one_of("expect"), "text": text}), most=1
+            record(
+                {
+                    "kind": one_of("output", "check"),
+                    "item": text,
+                    "state": one_of("enclosed", "masked", "too_large"),
+                    "digest": DIGEST,
+                    "text": text,
+                }
+            )
         ),
         "leftovers": list_of(text),
         "findings": list_of(FINDING, least=1),
@@ -342,7 +387,7 @@ PREDICATE = record(
         "environment": ENVIRONMENT,
         "texts": list_of(NAMED_TEXT),
         "cases": list_of(CASE),
-        "review_queue": NOTHING,
+        "review_queue": list_of(record({"case": text, "invariant": text, "why": text})),
         "verdict": record(
             {
                 "holds": nullable(boolean),
@@ -358,11 +403,16 @@ PREDICATE = record(
 )
 
 
+_OF_GIT = record({"gitCommit": GIT, "gitTree": GIT})
+_OF_FILE = record({"sha256": HEX})
+
+
 def _subject_digest(value: Any, place: str) -> None:
-    if type(value) is dict and "gitCommit" in value:
-        record({"gitCommit": GIT, "gitTree": GIT})(value, place)
-    else:
-        record({"sha256": HEX})(value, place)
+    is_git = type(value) is dict and "gitCommit" in value
+    (_OF_GIT if is_git else _OF_FILE)(value, place)
+
+
+_as(_subject_digest, {"oneOf": [json_schema(_OF_GIT), json_schema(_OF_FILE)]})
 
 
 STATEMENT = record(

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from pytest_evarness.bundle.evidence import MAX_EVIDENCE_BYTES, output_row
 from pytest_evarness.bundle.seal import binding_of
 from pytest_evarness.core.bulk import bulk
 from pytest_evarness.core.c1 import sha256_text
 from pytest_evarness.core.c1 import text as c1_text
-from pytest_evarness.core.finding import Finding
+from pytest_evarness.core.finding import FOR_REVIEW, Finding
 
 if TYPE_CHECKING:
     from pytest_evarness.core.json import Json
@@ -28,14 +29,13 @@ __all__ = [
     "build_statement",
     "inputs_of",
     "params_of",
+    "review_queue",
     "subjects_of",
 ]
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://pytest-evarness.readthedocs.io/proof/v1"
 SEAL_PREDICATE_TYPE = "https://pytest-evarness.readthedocs.io/seal/v1"
-
-MAX_OUTPUT_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,8 @@ class CaseRecord:
         scenario: c1 text of the merged case as it ran.
         b: None when run B could not be made; ``error_b`` then says why.
         output: The whole output of run A, needed only where its event holds a cut text.
+        materials: c1 text of the contents of files that the case carries; None for none.
+        evidence: A row for each check, as :func:`pytest_evarness.bundle.evidence.check_rows` gives.
         findings: One for each item of the plan, in its order, deselected ones included.
         composite: ``{low, high, threshold, raw}`` as text; None without a threshold.
         primary: Id of the failed item that the report names first.
@@ -133,6 +135,8 @@ class CaseRecord:
     composite: Mapping[str, Json] | None = None
     primary: str | None = None
     output: str | None = None
+    materials: str | None = None
+    evidence: tuple[Mapping[str, str], ...] = ()
 
     def as_record(self) -> dict[str, Json]:
         """Exactly JSON types, for a report that crosses processes."""
@@ -150,6 +154,8 @@ class CaseRecord:
             "composite": self.composite,
             "primary": self.primary,
             "output": self.output,
+            "materials": self.materials,
+            "evidence": [dict(row) for row in self.evidence],
         }
 
     @classmethod
@@ -169,6 +175,8 @@ class CaseRecord:
             composite=record["composite"],
             primary=record["primary"],
             output=record["output"],
+            materials=record["materials"],
+            evidence=tuple(record["evidence"]),
         )
 
 
@@ -227,6 +235,8 @@ def build_statement(
         if found is not None:
             shared(found.graph)
             shared(found.overlays)
+            if found.materials is not None:
+                shared(found.materials)
             cases.append(_case(seal["digest"], planned, found, with_events=with_events))
     if by_nodeid:
         raise ValueError(f"a result for a case that is not planned (got {next(iter(by_nodeid))!r})")
@@ -235,7 +245,7 @@ def build_statement(
         "environment": dict(environment),
         "texts": [{"digest": digest, "text": texts[digest]} for digest in sorted(texts)],
         "cases": cases,
-        "review_queue": [],
+        "review_queue": review_queue(cases),
     }
     predicate["verdict"] = summarise(predicate)
     predicate["not_proven"] = not_proven(predicate, registry, signed=signed)
@@ -271,6 +281,7 @@ def inputs_of(compiled: str, scenario: str) -> dict[str, Any]:
         "scenario": scenario,
         "graph": parts["graph"],
         "overlays": parts["overlays"],
+        "materials": parts.get("materials"),
         "fixture": parts["fixture"],
         "approvals": approvals_of(environment),
         "seed": parts["seed"],
@@ -330,7 +341,7 @@ def _case(
                 "error_b": result.error_b,
                 "world": a.world,
                 "world_b": world_b,
-                "evidence": _evidence(a.events, result.output),
+                "evidence": [*_output(a.events, result.output), *map(dict, result.evidence)],
                 "leftovers": list(a.leftovers),
                 "findings": [finding_record(finding) for finding in result.findings],
             }
@@ -359,14 +370,27 @@ def finding_record(finding: Finding) -> dict[str, Any]:
     return record
 
 
-def _evidence(events: Sequence[str], output: str | None) -> list[dict[str, str]]:
+def review_queue(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """What a person is to look at: findings with a note that begins ``FOR_REVIEW``."""
+    return [
+        {"case": case["nodeid"], "invariant": finding["id"], "why": note.removeprefix(FOR_REVIEW)}
+        for case in cases
+        for replica in case["replicas"]
+        for finding in replica["findings"]
+        if FOR_REVIEW in finding["witness"]
+        for note in json.loads(finding["witness"]).get("notes", ())
+        if note.startswith(FOR_REVIEW)
+    ]
+
+
+def _output(events: Sequence[str], output: str | None) -> list[dict[str, str]]:
     """The whole output, where its event holds only the beginning and it fits."""
     if output is None or not events:
         return []
     shown = output_of([json.loads(events[-1])])
-    if shown is None or shown == output or len(output.encode("utf-8")) > MAX_OUTPUT_BYTES:
+    if shown is None or shown == output or len(output.encode("utf-8")) > MAX_EVIDENCE_BYTES:
         return []
-    return [{"kind": "output", "item": "expect", "text": output}]
+    return [output_row(output)]
 
 
 def output_of(events: Sequence[Mapping[str, Any]]) -> str | None:

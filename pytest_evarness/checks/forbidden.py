@@ -308,7 +308,7 @@ def _http_except(look: _Look) -> None:
                     f"service '{name}' was requested ({request['method']} {request['path']})",
                     entry=_request_entry(name, request),
                 )
-        _compare_journal(look, name, requests, told[name])
+        _compare_journal(look, name, snapshot, told[name])
     if not services and not is_any:
         look.nothing = "the case declares no HTTP service"
     else:
@@ -337,14 +337,14 @@ def _unmatched_requests(look: _Look) -> None:
                     f"no route met {_short(request)} to service '{name}'",
                     entry=_request_entry(name, request),
                 )
-        _compare_journal(look, name, requests, told[name])
+        _compare_journal(look, name, snapshot, told[name])
 
 
-def _compare_journal(look: _Look, name: str, requests: Sequence[Any], told: int) -> None:
-    if len(requests) != told:
+def _compare_journal(look: _Look, name: str, snapshot: Any, told: int) -> None:
+    count = len(snapshot["requests"]) + snapshot.get("lost", 0)
+    if count != told:
         look.contradict(
-            f"the journal of service '{name}' has {len(requests)} requests and the events tell of"
-            f" {told}"
+            f"the journal of service '{name}' has {count} requests and the events tell of {told}"
         )
 
 
@@ -380,11 +380,14 @@ def _file_writes_outside(look: _Look) -> None:
             is_folder = files.get(path, {}).get("type") == "directory"
             if not is_allowed(path, is_folder=is_folder):
                 look.violate(f"'{path}' was {word}", entry=_file_entry(path, word, files.get(path)))
-    if not look.steps:
-        for path, (seq, digest) in last.items():
-            there = files.get(path, {}).get("sha256")
-            if (None if digest is None else str(digest).removeprefix("sha256:")) != there:
-                look.contradict(f"'{path}' is not at the end what event {seq} says was written")
+    for path, file in files.items():
+        if (file.get("unread") or file.get("unreadable")) and not is_allowed(path):
+            look.miss(f"'{path}' could not be read, so whether it changed is not known")
+    for path, (seq, digest) in () if look.steps else last.items():
+        file = files.get(path, {})
+        is_cut = "beyond" in look.workspace and path not in files
+        if file.get("sha256") != digest and not file.get("masked") and not is_cut:
+            look.contradict(f"'{path}' is not at the end what event {seq} says was written")
     look.doubt_steps("so what it wrote and took back was not seen")
 
 
@@ -503,9 +506,10 @@ def _request_entry(name: str, request: Any) -> str:
 def _file_entry(path: str, word: str, file: Any) -> str:
     if file is None:
         return f"{path}: {word}"
-    what = f"{file.get('type')}, {file.get('size')} bytes"
+    size = file.get("size")
+    what = str(file.get("type")) + ("" if size is None else f", {size} bytes")
     digest = file.get("sha256")
-    return f"{path}: {word}, {what}" + (f", sha256 {str(digest)[:12]}" if digest else "")
+    return f"{path}: {word}, {what}" + (f", {str(digest)[:19]}" if digest else "")
 
 
 def _effect_entry(number: int, effect: Any) -> str:

@@ -102,7 +102,7 @@ WEIGHED = Spec("weighed", soft={"short": "0.3"}, threshold="0.85")
 
 
 def environment_of(spec: Spec) -> dict[str, Any]:
-    (domain,) = [part for _, part in registry().domains.items()]
+    domain = registry().domains.resolve("agents")
     given: dict[str, Any] = {"tools": ANSWERS}
     if spec.decision is not None:
         given["approvals"] = {"n3": {"decision": spec.decision, "approver": "alice"}}
@@ -116,7 +116,7 @@ def environment_of(spec: Spec) -> dict[str, Any]:
 
 
 def overlays() -> dict[str, Any]:
-    (domain,) = [part for _, part in registry().domains.items()]
+    domain = registry().domains.resolve("agents")
     places = Locations(root=Path("/nowhere"), home=None, beside=(), variables={})
     return {overlay.name: overlay.value for overlay in domain.load_overlays(places)}
 
