@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_evarness.core import c1
 from pytest_evarness.core.secret import Masker
 from pytest_evarness.world.service import EffectFailedError, HttpAnswer, QueryResult, SqlChange
 from pytest_evarness.world.vocabulary import register_events
@@ -155,6 +156,29 @@ class World:
         self.masker = Masker(secrets or {})
         self.ledger = _List()
         self.audit = _List()
+
+    # -- what a run asks -------------------------------------------------------------------
+
+    @property
+    def addresses(self) -> Mapping[str, Mapping[str, Json]]:
+        return {name: service.address for name, service in self.services.items()}
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        found = {name: service.problem for name, service in self.services.items()}
+        return {name: problem for name, problem in found.items() if problem is not None}
+
+    def begin(self, clock: Any) -> None: ...
+
+    def settle(self, emit: Any) -> None:
+        for service in self.services.values():
+            for payload in getattr(service, "drain", list)():
+                emit("http_request", payload)
+
+    def seal(self) -> str:
+        return c1.text({"ledger": self.ledger.entries})
+
+    def close(self) -> None: ...
 
 
 def check(name: str, payload: Any) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pytest_evarness.core.interfaces import Shape
 from pytest_evarness.core.registry import nearest
 from pytest_evarness.domains.agents.attack import attack_faults, derive_attacks
+from pytest_evarness.domains.agents.effect import effect_faults
 from pytest_evarness.domains.agents.environment import environment_keys
 from pytest_evarness.domains.agents.flow import Flow, asks
 from pytest_evarness.domains.agents.manifest import (
@@ -22,6 +23,7 @@ from pytest_evarness.domains.agents.text import digest_of_value
 from pytest_evarness.domains.agents.vocabulary import CLASSIFICATIONS
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.quote import one_of, quoted
+from pytest_evarness.world.fault import SERVICE_FAULTS, TOOL_FAULTS
 
 if TYPE_CHECKING:
     from pytest_evarness.core.graph import Graph
@@ -47,8 +49,10 @@ _BRANCH_BY_EVENT = {
 }
 _DECIDED = ("approval_granted", "approval_rejected")
 _OWN = {kind.name: kind for kind in NODE_TYPES}
-_SHARED = frozenset({"budget_breached"})
-"""Event types of this domain's nodes that the kernel emits as well, at any node or at none."""
+_SHARED = frozenset({"budget_breached", "http_request"})
+"""Event types of this domain's nodes that come about at other nodes, or at none, as well."""
+_FAULTS = "faults"
+_FAULTY = frozenset({"llm_error", "llm_response", "tool_error", "tool_result"})
 _GLOBAL_FAULTS = frozenset({"tool_error_rate", "blocklist", "llm"})
 
 
@@ -76,6 +80,7 @@ class AgentsDomain:
         faults = [
             *_approval_faults(graph, environment),
             *_tool_faults(graph, environment, overlays),
+            *_effect_faults(graph, environment, overlays),
         ]
         faults += attack_faults(
             graph,
@@ -185,19 +190,20 @@ class AgentsDomain:
         return frozenset(found)
 
     def coverage(self, graph: Graph, environment: JsonObject) -> Mapping[str, Sequence[str]]:
-        """Three branches for each gate that asks, and the tools that nodes name."""
-        del environment
+        """Three branches for each gate that asks, the tools that nodes name, declared faults."""
         gates = [node.id for node in graph.nodes.values() if asks(node)]
-        return {
+        found: dict[str, Sequence[str]] = {
             _BRANCHES: [
                 f"{gate}:{branch}" for gate in gates for branch in _BRANCH_BY_EVENT.values()
             ],
             # Nodes rather than tools: without the manifests an alias cannot be told from an id.
             _TOOLS: [node.id for node in graph.nodes.values() if node.type == "tool"],
         }
+        faults = _declared_faults(environment)
+        return {**found, _FAULTS: faults} if faults else found
 
     def exercised(self, graph: Graph, events: Sequence[TraceEvent]) -> Mapping[str, frozenset[str]]:
-        """Branches that were taken, and tool nodes whose call was made."""
+        """Branches that were taken, tool nodes whose call was made, faults that acted."""
         del graph
         branches = {
             f"{event['node_id']}:{_BRANCH_BY_EVENT[event['type']]}"
@@ -205,7 +211,13 @@ class AgentsDomain:
             if event["type"] in _BRANCH_BY_EVENT
         }
         tools = {str(event["node_id"]) for event in events if event["type"] == "tool_called"}
-        return {_BRANCHES: frozenset(branches), _TOOLS: frozenset(tools)}
+        acted: set[str] = set()
+        for event in events:
+            if event["type"] in _FAULTY:
+                injected: Any = event["payload"].get("injected")
+                acted.update(injected or ())
+        found = {_BRANCHES: frozenset(branches), _TOOLS: frozenset(tools)}
+        return {**found, _FAULTS: frozenset(acted)} if acted else found
 
 
 def _is_own(graph: Graph) -> bool:
@@ -237,6 +249,28 @@ def _by_type(graph: Graph) -> dict[str, frozenset[str]]:
     return found
 
 
+def _declared_faults(environment: JsonObject) -> list[str]:
+    """Every fault that could act, as ``injected`` names it; a blocklist is a policy's."""
+    declared: Any = environment.get(_FAULTS) or {}
+    found = []
+    for name, inner in declared.items():
+        if isinstance(inner, Mapping):
+            found += [f"{name}.{fault}" for fault in inner]
+        elif name == "tool_error_rate":
+            found.append(name)
+    return found
+
+
+def _effect_faults(graph: Graph, environment: JsonObject, overlays: JsonObject) -> list[Fault]:
+    manifests = manifests_of(overlays)
+    return effect_faults(
+        environment,
+        manifests,
+        lambda name: canonical(name, manifests),
+        _tools_of(graph, manifests),
+    )
+
+
 def _tools_of(graph: Graph, manifests: Mapping[str, Any]) -> list[str]:
     return [
         canonical(name, manifests)
@@ -246,12 +280,16 @@ def _tools_of(graph: Graph, manifests: Mapping[str, Any]) -> list[str]:
 
 
 def _unknown(
-    path: tuple[str | int, ...], word: str, known: Iterable[str], ids: Iterable[str]
+    path: tuple[str | int, ...],
+    word: str,
+    known: Iterable[str],
+    ids: Iterable[str],
+    what: str = "tool",
 ) -> Fault:
     near = nearest(word, known)
     return Fault(
         path,
-        "unknown tool",
+        f"unknown {what}",
         got=quoted(word),
         rule=f"known: {one_of(sorted(ids)) or 'none'}",
         fix=f"write {quoted(near)}" if near else None,
@@ -293,20 +331,54 @@ def _tool_faults(graph: Graph, environment: JsonObject, overlays: JsonObject) ->
     manifests = manifests_of(overlays)
     ids = {*manifests, *_tools_of(graph, manifests)}
     known = ids | aliases_of(manifests).keys()
+    services: Any = environment.get("services") or {}
     faults = []
-    for key in ("tools", "faults"):
+    for key in ("tools", _FAULTS):
         named: Any = environment.get(key) or {}
         owners: dict[str, str] = {}
-        for name in named:
-            if key == "faults" and name in _GLOBAL_FAULTS:
+        for name, inner in named.items():
+            if key == _FAULTS and name in _GLOBAL_FAULTS and name not in services:
+                continue
+            if key == _FAULTS and name in services:
+                faults += _service_faults(name, inner, known)
                 continue
             if name not in known:
-                words = known | _GLOBAL_FAULTS if key == "faults" else known
-                faults.append(_unknown((key, name), name, words, ids))
+                words = {*known, *_GLOBAL_FAULTS, *services} if key == _FAULTS else known
+                what = "tool or service" if key == _FAULTS and services else "tool"
+                ids_shown = {*ids, *services} if key == _FAULTS else ids
+                faults.append(_unknown((key, name), name, words, ids_shown, what))
                 continue
+            if key == _FAULTS:
+                faults += _words_faults(name, inner, "tool", SERVICE_FAULTS, TOOL_FAULTS)
             tool = canonical(name, manifests)
             if tool in owners:
                 problem = f"the tool is named twice, also as {quoted(owners[tool])}"
                 faults.append(Fault((key, name), problem, got=quoted(name), at_key=True))
             owners[tool] = name
     return faults
+
+
+def _service_faults(name: str, inner: Any, tools: Iterable[str]) -> list[Fault]:
+    if name in tools or name in _GLOBAL_FAULTS:
+        what = "tool" if name in tools else "word for all faults"
+        problem = f"the name is a service's and a {what} as well"
+        fix = "give the service another name"
+        return [Fault((_FAULTS, name), problem, got=quoted(name), fix=fix, at_key=True)]
+    return _words_faults(name, inner, "service", (*TOOL_FAULTS, "delay_ms"), SERVICE_FAULTS)
+
+
+def _words_faults(
+    name: str, inner: Any, what: str, wrong: Sequence[str], right: Sequence[str]
+) -> list[Fault]:
+    return [
+        Fault(
+            (_FAULTS, name, word),
+            f"{quoted(name)} is a {what}, and that is no fault of one",
+            got=quoted(word),
+            rule=f"known: {', '.join(right)}",
+            at_key=True,
+            code="unknown_key",
+        )
+        for word in inner
+        if word in wrong
+    ]

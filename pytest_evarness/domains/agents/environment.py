@@ -18,11 +18,13 @@ from pydantic import (
 
 from pytest_evarness.core.interfaces import EnvironmentKey
 from pytest_evarness.core.outcome import Severity
-from pytest_evarness.world.fault import LLM_FAULTS, TOOL_FAULTS
+from pytest_evarness.domains.agents.effect import template_faults
 from pytest_evarness.domains.agents.text import plain
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.model import Absent, Strict, parse_model, refuse, unknown_key
 from pytest_evarness.source.quote import quoted, shown
+from pytest_evarness.world.effect import EffectEntry  # noqa: TC001 - the type of a field
+from pytest_evarness.world.fault import LLM_FAULTS, SERVICE_FAULTS, TOOL_FAULTS
 
 if TYPE_CHECKING:
     from pytest_evarness.core.json import Json, JsonObject
@@ -50,10 +52,7 @@ _ABSENT_KEYS = {
     "instructions": "the memory nodes that read it",
     "tiers": "the tier router that reads it",
 }
-_ABSENT_IN_RULE = {
-    "effects": "a scripted answer changes no world yet",
-    "tests": "a manifest carries no corpus yet",
-}
+_ABSENT_IN_RULE = {"tests": "a manifest carries no corpus yet"}
 _ABSENT_FAULTS = {"judge_timeout": "there are no judges to time out"}
 
 
@@ -173,6 +172,7 @@ class _ToolRule(Strict):
     match: Absent[_Match] = None
     result: Any = None
     raise_: Absent[str] = Field(default=None, alias="raise")
+    effects: Absent[list[EffectEntry]] = None
     times: Absent[_Times] = None
 
     @model_validator(mode="after")
@@ -202,7 +202,11 @@ def _rules(model: type[BaseModel], value: Json) -> tuple[Json, list[Fault]]:
         if isinstance(rule, Mapping):
             rule, absent = absent_faults(rule, _ABSENT_IN_RULE)
             faults += (fault.under(index) for fault in absent)
-        faults += (fault.under(index) for fault in parse_model(model, rule)[1])
+        found = parse_model(model, rule)[1]
+        faults += (fault.under(index) for fault in found)
+        if not found and isinstance(rule, Mapping):
+            templates = template_faults(rule.get("effects"))
+            faults += (fault.under(index, "effects") for fault in templates)
         if isinstance(rule, Mapping) and isinstance(rule.get("result"), list):
             for number, entry in enumerate(rule["result"]):
                 found = document_faults(entry) if isinstance(entry, Mapping) else []
@@ -443,7 +447,8 @@ def _parse_faults(value: Json) -> tuple[Json, list[Fault]]:
         elif key == "llm":
             found = _target_faults(inner, LLM_FAULTS, has_delay=False)
         else:
-            found = _target_faults(inner, TOOL_FAULTS, has_delay=True)
+            # Whether the name is a tool's or a service's is known when the case is put together.
+            found = _target_faults(inner, (*TOOL_FAULTS, *SERVICE_FAULTS), has_delay=True)
         faults += (fault.under(key) for fault in found)
     return plain(value), faults
 
@@ -521,7 +526,7 @@ def environment_keys() -> tuple[EnvironmentKey, ...]:
         ),
         EnvironmentKey(
             "faults",
-            "Injected faults of tools and of the model, and the policy's blocklist.",
+            "Injected faults of tools, services and the model, and the policy's blocklist.",
             _parse_faults,
             {
                 "type": "object",
@@ -530,7 +535,9 @@ def environment_keys() -> tuple[EnvironmentKey, ...]:
                     "blocklist": {"type": "array", "items": {"type": "string", "pattern": "\\S"}},
                     "llm": _target_schema(LLM_FAULTS, has_delay=False),
                 },
-                "additionalProperties": _target_schema(TOOL_FAULTS, has_delay=True),
+                "additionalProperties": _target_schema(
+                    (*TOOL_FAULTS, *SERVICE_FAULTS), has_delay=True
+                ),
             },
         ),
     ]

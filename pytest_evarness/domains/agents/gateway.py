@@ -7,16 +7,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_evarness.core.interfaces import EnvironmentExhausted, NodeBlocked
+from pytest_evarness.domains.agents.acting import (
+    AllowedCall,
+    EffectsFailedError,
+    apply_effects,
+    effects_of,
+)
 from pytest_evarness.domains.agents.schema import validator_of, violation
 from pytest_evarness.domains.agents.script import Script
 from pytest_evarness.domains.agents.state import Intent, RunState, state_of
 from pytest_evarness.domains.agents.template import fill_text
 from pytest_evarness.domains.agents.text import compact, digest_of_value, plain
+from pytest_evarness.world.fault import NOT_ARRIVING
 
 if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Context
 
 __all__ = ["Request", "ToolError", "call_tool", "documents_of", "query_of"]
+
+_LOSING = {
+    "fail_after": "injected: the answer was lost",
+    "malformed": "injected: the answer is malformed",
+}
+_ALTERING = frozenset({"duplicate_answer", "empty_results"})
 
 
 class ToolError(Exception):
@@ -86,11 +99,11 @@ class _Calling:
             rule = self._authorise(manifest)
             self._announce(manifest, rule, name)
             try:
-                found = self._attempt(manifest, name)
+                found = self._attempt(manifest, rule, name)
             except _LostAnswerError as lost:
                 intent.is_open = True
                 error = lost.error
-                self._emit_error(error, lost.phase, attempt, name)
+                self._emit_error(error, lost.phase, attempt, name, lost.injected)
                 continue
             intent.is_open = False
             return found
@@ -178,29 +191,58 @@ class _Calling:
             },
         )
 
-    def _attempt(self, manifest: Mapping[str, Any], intent: str) -> list[dict[str, Any]]:
-        faults = self.state.faults.hits(self.tool)
-        if "fail_before" in faults:
-            raise _LostAnswerError("injected: the call did not arrive", "before")
+    def _attempt(self, manifest: Mapping[str, Any], rule: str, intent: str) -> list[dict[str, Any]]:
+        hits = self.state.faults.hits(self.tool)
+        if hits & NOT_ARRIVING:
+            raise self._lost("injected: the call did not arrive", "before", *(hits & NOT_ARRIVING))
         answer = self._answer(manifest)
+        self._act(answer, manifest, rule, intent)
         delay = self.state.faults.delay_ms(self.tool)
+        late = ("delay_ms",) if delay else ()
         self.context.clock.advance_ms(min(delay, self.request.timeout_ms))
         if delay > self.request.timeout_ms:
             # The other side did its work; only nobody waited for the answer.
-            raise _LostAnswerError(f"no answer within {self.request.timeout_ms} ms", "after")
-        if "fail_after" in faults:
-            raise _LostAnswerError("injected: the answer was lost", "after")
-        if "malformed" in faults:
-            raise _LostAnswerError("injected: the answer is malformed", "after")
+            raise self._lost(f"no answer within {self.request.timeout_ms} ms", "after", *late)
+        for name, error in _LOSING.items():
+            if name in hits:
+                raise self._lost(error, "after", *late, name)
         if "raise" in answer:
-            raise _LostAnswerError(str(answer["raise"]), "after")
-        result = [] if "empty_results" in faults else answer["result"]
+            raise self._lost(str(answer["raise"]), "after", *late)
+        result = [] if "empty_results" in hits else answer["result"]
         documents = documents_of(result, self.tool)
         self._inject(documents)
-        self._emit_result(result, documents, intent)
-        if "duplicate_answer" in faults:
-            self._emit_result(result, documents, intent, duplicate=True)
+        injected = self._labels(*late, *(hits & _ALTERING))
+        self._emit_result(result, documents, intent, injected)
+        if "duplicate_answer" in hits:
+            self._emit_result(result, documents, intent, injected, duplicate=True)
         return documents
+
+    def _act(
+        self, answer: Mapping[str, Any], manifest: Mapping[str, Any], rule: str, intent: str
+    ) -> None:
+        """Do to the world what the call does."""
+        call = AllowedCall(
+            tool=self.tool,
+            intent=intent,
+            rule=rule,
+            approval=self.digest if rule == "approval" else None,
+            query=self.query,
+            args=self.args,
+        )
+        try:
+            apply_effects(effects_of(answer, manifest), call, self.state, self.context)
+        except EffectsFailedError as failed:
+            if failed.has_stalled:
+                self.context.clock.advance_ms(self.request.timeout_ms)
+            injected = () if failed.injected is None else (failed.injected,)
+            raise _LostAnswerError(failed.reason, failed.phase, injected) from None
+
+    def _labels(self, *names: str) -> tuple[str, ...]:
+        """Faults of the tool as the scenario names them."""
+        return tuple(sorted(self.state.faults.label(self.tool, name) for name in names))
+
+    def _lost(self, error: str, phase: str, *names: str) -> _LostAnswerError:
+        return _LostAnswerError(error, phase, self._labels(*names))
 
     def _answer(self, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
         script = self.state.tools.get(self.tool)
@@ -230,6 +272,7 @@ class _Calling:
         result: Any,
         documents: Sequence[Mapping[str, Any]],
         intent: str,
+        injected: Sequence[str],
         *,
         duplicate: bool = False,
     ) -> None:
@@ -243,26 +286,31 @@ class _Calling:
             payload["result"] = result
         if duplicate:
             payload["duplicate"] = True
+        if injected:
+            payload["injected"] = list(injected)
         self.context.emit("tool_result", payload)
 
-    def _emit_error(self, error: str, phase: str, attempt: int, intent: str) -> None:
-        self.context.emit(
-            "tool_error",
-            {
-                "tool": self.tool,
-                "error": error,
-                "phase": phase,
-                "attempt": attempt,
-                "intent_id": intent,
-            },
-        )
+    def _emit_error(
+        self, error: str, phase: str, attempt: int, intent: str, injected: Sequence[str] = ()
+    ) -> None:
+        payload: dict[str, Any] = {
+            "tool": self.tool,
+            "error": error,
+            "phase": phase,
+            "attempt": attempt,
+            "intent_id": intent,
+        }
+        if injected:
+            payload["injected"] = list(injected)
+        self.context.emit("tool_error", payload)
 
 
 class _LostAnswerError(Exception):
-    def __init__(self, error: str, phase: str) -> None:
+    def __init__(self, error: str, phase: str, injected: Sequence[str]) -> None:
         super().__init__(error)
         self.error = error
         self.phase = phase
+        self.injected = injected
 
 
 def _is_documents(result: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from pytest_evarness.core.interfaces import Locations, Overlay
+from pytest_evarness.domains.agents.effect import manifest_effect_faults, template_faults
 from pytest_evarness.domains.agents.environment import absent_faults, parse_tool_rules
 from pytest_evarness.domains.agents.schema import schema_faults
 from pytest_evarness.domains.agents.template import template_problem
@@ -19,6 +20,7 @@ from pytest_evarness.errors import Fault, InputError, InputErrors
 from pytest_evarness.source.document import Document, load_document
 from pytest_evarness.source.model import Absent, Strict, parse_model, refuse, unknown_key
 from pytest_evarness.source.quote import quoted, shown
+from pytest_evarness.world.effect import EffectEntry  # noqa: TC001 - the type of a field
 
 if TYPE_CHECKING:
     from pytest_evarness.core.json import Json, JsonObject
@@ -36,10 +38,7 @@ __all__ = [
 OVERLAY = "tools"
 VARIABLE = "EVARNESS_TOOLS"
 
-_ABSENT = {
-    "effects": "a call changes no world yet",
-    "tests": "a manifest carries no corpus yet",
-}
+_ABSENT = {"tests": "a manifest carries no corpus yet"}
 _PACKAGED = Path(__file__).with_name("tools.yaml")
 
 
@@ -70,6 +69,7 @@ class _Manifest(Strict):
     intent: Absent[Annotated[str, Field(min_length=1)]] = None
     safety: _Safety
     executor: _Executor = Field(default_factory=lambda: _Executor(kind="sim"))
+    effects: list[EffectEntry] = Field(default_factory=list)
     sim: list[Any] = Field(default_factory=list)
 
     @field_validator("intent")
@@ -107,7 +107,9 @@ def parse_manifests(value: Json) -> tuple[dict[str, Json], list[Fault]]:
                 other = f"tools[{names[name]}]"
                 faults.append(Fault(at, f"the name is taken by {other}", got=quoted(name)))
             names[name] = index
-        manifests[manifest.id] = plain(manifest.model_dump())
+        manifests[manifest.id] = plain(
+            {**manifest.model_dump(exclude={"effects"}), "effects": written.get("effects", [])}
+        )
     return manifests, faults
 
 
@@ -124,6 +126,10 @@ def _parse_manifest(written: Json) -> tuple[_Manifest | None, list[Fault]]:
             manifest = manifest.model_copy(update={"args": {"type": "object"}})
         faults += (fault.under("args") for fault in wrong)
         faults += (fault.under("sim") for fault in parse_tool_rules(manifest.sim)[1])
+        faults += (fault.under("effects") for fault in template_faults(rest.get("effects")))
+        if not faults:
+            as_written = {**manifest.model_dump(), "effects": rest.get("effects", [])}
+            faults += manifest_effect_faults(as_written)
     return manifest, faults
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_evarness.domains.agents.authority import Authority
-from pytest_evarness.world.fault import Injector
 from pytest_evarness.domains.agents.flow import covered_calls
 from pytest_evarness.domains.agents.manifest import aliases_of, canonical, manifests_of
 from pytest_evarness.domains.agents.script import Call, Script
+from pytest_evarness.world.application import Applier
+from pytest_evarness.world.fault import Injector
 
 if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Context
@@ -57,6 +58,7 @@ class RunState:
     intents: dict[str, Intent] = field(default_factory=dict)
     audit_logs: dict[str, str] = field(default_factory=dict)
     unmet_revocations: dict[str, str] = field(default_factory=dict)
+    applier: Applier | None = None
 
     @classmethod
     def fresh(cls, context: Context) -> RunState:
@@ -74,11 +76,20 @@ class RunState:
                 for name, rules in (environment.get("tools") or {}).items()
             },
             faults=Injector(
-                {canonical(name, manifests): inner for name, inner in faults.items()}, context.seed
+                {canonical(name, manifests): inner for name, inner in faults.items()},
+                context.seed,
+                {canonical(name, manifests): name for name in faults},
             ),
             covered=covered_calls(context.graph, context.overlays),
             provider=str(environment.get("provider") or context.graph.params.provider),
         )
+
+    def applier_of(self, context: Context) -> Applier:
+        """What applies effects to the world of this run."""
+        if self.applier is None:
+            assert context.world is not None, "a case whose tools have effects has a world"
+            self.applier = Applier(context.world)
+        return self.applier
 
     def call(self, text: str) -> Call:
         """What a rule may look at when ``text`` is asked."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_evarness.domains.agents.text import text_of
@@ -16,6 +16,7 @@ __all__ = [
     "fill_text",
     "lookup",
     "mapping_of",
+    "places",
     "template_problem",
 ]
 
@@ -61,6 +62,22 @@ def bare_template(template: Any) -> str | None:
         is_list = isinstance(template, Sequence) and not isinstance(template, str)
         leaves = list(template) if is_list else []
     return next((bare for leaf in leaves if (bare := bare_template(leaf))), None)
+
+
+def places(template: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Each argument that ``template`` asks for: the path of its leaf and the argument's name."""
+    if isinstance(template, str):
+        for found in _PLACE.finditer(template):
+            if found.group(1) != "query":
+                name = found.group(1).removeprefix("args.")
+                yield (), re.split(r"[.\[]", name, maxsplit=1)[0]
+    elif isinstance(template, Mapping):
+        for key, inner in template.items():
+            if key != "statement":
+                yield from (((key, *path), name) for path, name in places(inner))
+    elif isinstance(template, Sequence):
+        for index, inner in enumerate(template):
+            yield from (((index, *path), name) for path, name in places(inner))
 
 
 def mapping_of(value: object) -> Mapping[str, Any]:

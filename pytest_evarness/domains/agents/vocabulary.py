@@ -95,6 +95,14 @@ _COVERED = {
     "args": {"type": "object", "description": "The arguments of that call."},
 }
 
+_INJECTED = {
+    "injected": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "Faults of the scenario that acted here, as it names them.",
+    }
+}
+
 _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
     "input_received": (
         "The user input was handed over.",
@@ -124,10 +132,11 @@ _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
             {
                 "decision": _object({"tool": _TEXT, "args": _MAPPING}),
                 "truncated": {"const": True, "description": "The answer was cut."},
+                **_INJECTED,
             },
         ),
     ),
-    "llm_error": ("A model gave no answer.", _object({"error": _TEXT})),
+    "llm_error": ("A model gave no answer.", _object({"error": _TEXT}, _INJECTED)),
     "output_parsed": (
         "A text was read as JSON.",
         _object({"format": _one_of("json"), "ok": _FLAG}, {"error": _TEXT}),
@@ -226,6 +235,7 @@ _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
             {
                 "result": {"description": "The answer, where it is no list of documents."},
                 "duplicate": {"const": True, "description": "The answer arrived a second time."},
+                **_INJECTED,
             },
         ),
     ),
@@ -241,7 +251,8 @@ _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
                 },
                 "attempt": {"type": "integer", "minimum": 1},
                 "intent_id": _TEXT,
-            }
+            },
+            _INJECTED,
         ),
     ),
     "policy_decision": (
@@ -298,6 +309,16 @@ _NAMED_ONLY: dict[str, tuple[str, dict[str, Any]]] = {
     "panel_verdict": (
         "A panel of judges voted.",
         _object({"passed": _FLAG, "evaluated": _COUNT}, {"votes": {"type": ["array", "object"]}}),
+    ),
+    "egress_checked": (
+        "A text was about to leave.",
+        _object(
+            {
+                "destination": _one_of("sim", "local", "cloud", "network"),
+                "classification": _one_of(*CLASSIFICATIONS),
+                "verdict": _one_of("allow", "deny"),
+            }
+        ),
     ),
 }
 

@@ -112,11 +112,12 @@ def run(
     environment: Mapping[str, Any] | None = None,
     *,
     tools: Mapping[str, Any] | None = None,
+    world: Any = None,
     **more: Any,
 ) -> Run:
     """Run a case; every event of every run satisfies the vocabulary."""
     case = compiled(value, environment, tools=tools, **more)
-    made = execute(case, registry())
+    made = execute(case, registry(), world=world)
     for event in made.events:
         assert check_event(registry(), event.as_record()) == []
     return made
@@ -135,11 +136,14 @@ def payload(made: Run, kind: str) -> dict[str, Any]:
     return found
 
 
-def case_faults(value: Mapping[str, Any], environment: Mapping[str, Any]) -> list[str]:
+def case_faults(
+    value: Mapping[str, Any], environment: Mapping[str, Any], **tools: Any
+) -> list[str]:
     """What is said when the case is loaded, each with its place."""
     parsed, faults = parse_environment(environment)
     if not faults:
-        faults = domain().check_case(graph_of(value), parsed, overlays())
+        in_force = {"tools": {**overlays()["tools"], **tools}}
+        faults = domain().check_case(graph_of(value), parsed, in_force)
     return [f"{'.'.join(str(part) for part in fault.path)}: {fault.text}" for fault in faults]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -166,7 +167,7 @@ def test_which_call_a_gate_covers() -> None:
 
 def test_one_graph_with_other_manifests_covers_other_calls() -> None:
     graph = h.graph_of(h.chain(("input", {}), GATE, SEND))
-    overlays = h.overlays()
+    overlays = copy.deepcopy(h.overlays())
     assert covered_calls(graph, overlays) == {"n2": ("n3",)}
     overlays["tools"]["email.send"]["safety"]["side_effects"] = "read"
     assert covered_calls(graph, overlays) == {"n2": ()}

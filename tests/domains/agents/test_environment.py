@@ -93,10 +93,10 @@ GRAPH = h.chain(("input", {}), ("tool", {"tool": "my.tool"}), ("llm", {}), ("out
             None,
         ),
         (
-            {"tools": {"my.tool": [{"result": 1, "effects": []}]}},
+            {"tools": {"my.tool": [{"result": 1, "tests": []}]}},
             (
-                "tools.my.tool.0.effects: 'effects' is not in this version "
-                "(a scripted answer changes no world yet)"
+                "tools.my.tool.0.tests: 'tests' is not in this version "
+                "(a manifest carries no corpus yet)"
             ),
         ),
         ({"memory": [{"role": "robot", "text": "x"}]}, None),

@@ -70,12 +70,30 @@ READ = {"side_effects": "read"}
             ),
         ),
         (
-            {"tools": [{"id": "a", "safety": READ, "effects": []}]},
-            "tools.0.effects: 'effects' is not in this version (a call changes no world yet)",
-        ),
-        (
             {"tools": [{"id": "a", "safety": READ, "tests": []}]},
             "tools.0.tests: 'tests' is not in this version (a manifest carries no corpus yet)",
+        ),
+        (
+            {"tools": [{"id": "a", "safety": READ, "effects": [{"mesage": {}}]}]},
+            (
+                "tools.0.effects.0.mesage: unknown key (got 'mesage'; "
+                "known: http, sql, file, message, idempotency_key)"
+            ),
+        ),
+        (
+            {
+                "tools": [
+                    {
+                        "id": "a",
+                        "safety": READ,
+                        "effects": [{"message": {"to": "x", "body": "y"}}],
+                    }
+                ]
+            },
+            (
+                "tools.0.effects.0.message: the tool 'a' only reads "
+                "(side_effects: read; it sends a message)"
+            ),
         ),
         (
             {"tools": [{"id": "a", "safety": READ, "args": {"type": "objct"}}]},

@@ -50,9 +50,9 @@ def _llm(inputs: Mapping[str, list[Any]], config: _Llm, context: Context) -> str
     context.run_totals.tokens += tokens
     faults = state.faults.hits("llm")
     if "timeout" in faults:
-        _fail("injected: the model did not answer in time", context)
+        _fail("injected: the model did not answer in time", context, "llm.timeout")
     if "error" in faults:
-        _fail("injected: the model's provider reported an error", context)
+        _fail("injected: the model's provider reported an error", context, "llm.error")
     answer = state.llm.take(state.call(text))
     respond = {"error": answer["raise"]} if answer and "raise" in answer else None
     respond = respond or (answer or {}).get("respond") or state.environment.get("default_response")
@@ -79,13 +79,18 @@ def _answer(
     payload |= {"tokens": tokens, "cost_usd": 0.0, "preview": text}
     if text != whole:
         payload["truncated"] = True
+    if is_cut_short:
+        payload["injected"] = ["llm.truncate"]
     context.emit("llm_response", payload)
     context.run_totals.tokens += tokens
     return text
 
 
-def _fail(error: str, context: Context) -> None:
-    context.emit("llm_error", {"error": error})
+def _fail(error: str, context: Context, injected: str | None = None) -> None:
+    payload: dict[str, Any] = {"error": error}
+    if injected is not None:
+        payload["injected"] = [injected]
+    context.emit("llm_error", payload)
     raise ModelError(error)
 
 

@@ -20,6 +20,7 @@ from pytest_evarness.domains.agents.template import (
 )
 from pytest_evarness.domains.agents.text import forwarded, joined
 from pytest_evarness.source.model import Absent, Strict, refuse
+from pytest_evarness.world.vocabulary import EFFECT_TYPES
 
 if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Context
@@ -120,6 +121,6 @@ TOOL = declare(
     _tool,
     inputs={"in": "text"},
     output="documents",
-    emits=("tool_called", "tool_result", "tool_error", "policy_decision"),
+    emits=("tool_called", "tool_result", "tool_error", "policy_decision", *EFFECT_TYPES),
     traits=frozenset({"tool"}),
 )

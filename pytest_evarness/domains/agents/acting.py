@@ -1,0 +1,107 @@
+"""Effects of one call: chosen, filled with its arguments, applied to the world in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_evarness.domains.agents.template import TemplateError, fill
+from pytest_evarness.world.effect import kind_of_effect
+from pytest_evarness.world.service import EffectFailedError
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.interfaces import Context
+    from pytest_evarness.core.json import JsonObject
+    from pytest_evarness.domains.agents.state import RunState
+
+__all__ = ["AllowedCall", "EffectsFailedError", "apply_effects", "effects_of"]
+
+
+def effects_of(answer: Mapping[str, Any], manifest: Mapping[str, Any]) -> Sequence[JsonObject]:
+    """What a call does: the effects of the rule that answers it, else those of the manifest.
+
+    A rule that raises does nothing of what the manifest says, unless it says so itself.
+    """
+    own = answer.get("effects")
+    if own is not None:
+        return list(own)
+    return [] if "raise" in answer else list(manifest["effects"])
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedCall:
+    """The allowed call that effects belong to.
+
+    Attributes:
+        tool: Its id.
+        approval: Digest of the approval that was used.
+    """
+
+    tool: str
+    intent: str
+    rule: str
+    approval: str | None
+    query: str
+    args: Mapping[str, Any]
+
+
+class EffectsFailedError(Exception):
+    """An effect was refused, or its answer was lost; those behind it were not tried.
+
+    Attributes:
+        phase: ``before`` where nothing at all was done.
+        injected: The fault of a service that did it, as the scenario names it.
+        has_stalled: The caller waited in vain until its time was up.
+    """
+
+    def __init__(self, reason: str, phase: str, injected: str | None, *, has_stalled: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.phase = phase
+        self.injected = injected
+        self.has_stalled = has_stalled
+
+
+def apply_effects(
+    effects: Sequence[JsonObject], call: AllowedCall, state: RunState, context: Context
+) -> None:
+    """Fill all effects, then apply them in their order.
+
+    Raises:
+        EffectsFailedError: One of them was refused, or its answer lost.
+        ServiceDownError: A service does not run.
+        TemplateError: The call has no such argument; then nothing was applied.
+    """
+    filled = [_filled(effect, index, call) for index, effect in enumerate(effects)]
+    if not filled:
+        return
+    applier = state.applier_of(context)
+    for index, effect in enumerate(filled):
+        asked = effect[kind_of_effect(effect)]
+        service = asked.get("service")
+        fault = None if service is None else state.faults.service_fault(service)
+        try:
+            applier.apply(
+                effect,
+                effect_id=f"{call.intent}/{index}",
+                intent_id=call.intent,
+                capability=call.tool,
+                authorized_by={"rule": call.rule, "approval": call.approval},
+                emit=context.emit,
+                fault=fault,
+            )
+        except EffectFailedError as failed:
+            injected = None if fault is None else state.faults.label(str(service), fault)
+            phase = "after" if index or failed.is_applied else "before"
+            raise EffectsFailedError(
+                failed.reason, phase, injected, has_stalled=fault == "stall"
+            ) from None
+
+
+def _filled(effect: JsonObject, index: int, call: AllowedCall) -> dict[str, Any]:
+    try:
+        filled: dict[str, Any] = fill(effect, query=call.query, args=call.args)
+    except TemplateError as error:
+        raise TemplateError(f"{call.tool}: effects[{index}]: {error}") from None
+    return filled
