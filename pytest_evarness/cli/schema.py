@@ -314,6 +314,13 @@ def _trace(registry: Registry) -> dict[str, Any]:
     )
 
 
+def _bundle(registry: Registry) -> dict[str, Any]:
+    del registry  # a bundle is the same whoever reads it
+    from pytest_evarness.bundle.schema import STATEMENT, json_schema
+
+    return _titled("the statement that a pytest-evarness bundle encloses", json_schema(STATEMENT))
+
+
 def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     if required:
@@ -331,5 +338,6 @@ SCHEMAS: dict[str, tuple[str, Callable[[Registry], dict[str, Any]]]] = {
     "graph": ("a harness", _graph),
     "events": ("every event that a run emits, with its payload", _events),
     "trace": ("one line of a trace file", _trace),
+    "bundle": ("the statement that a bundle encloses, its payload decoded", _bundle),
 }
 """Name to what it is of, and what makes it."""

@@ -38,6 +38,7 @@ SECTIONS = (
 
 MAX_EVENTS = 20
 MAX_LISTED = 50
+"""Names in the message of an error."""
 _TEXT = 4000
 _WHOLE = "the whole text is in the proof bundle"
 
@@ -138,11 +139,8 @@ def _all(predicate: Mapping[str, Any], cases: Sequence[JudgedCase]) -> Iterator[
         yield from _case(case)
     yield ""
     yield "not proven:"
-    for sentence in predicate["not_proven"][:MAX_LISTED]:
+    for sentence in predicate["not_proven"]:
         yield f"  {one_line(sentence, 600)}"
-    left = len(predicate["not_proven"]) - MAX_LISTED
-    if left > 0:
-        yield f"  and {left} more (--json has them all)"
 
 
 def _urgency(case: JudgedCase) -> int:
@@ -474,7 +472,7 @@ def _despite(case: JudgedCase) -> Iterator[str]:
             f"  raw composite {composite['raw']} (threshold {composite['threshold']}); it counts 0"
         )
     passed = [one for one in case.items if one.shows == "passed"]
-    for judged in passed[:MAX_LISTED]:
+    for judged in passed:
         weight = f" (weight {fraction_text(judged.item.weight)})" if judged.item.weight else ""
         yield f"  passed: {one_line(judged.item.id)}{weight}"
     if not passed:

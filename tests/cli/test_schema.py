@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +12,11 @@ import jsonschema
 import pytest
 import yaml
 
+from pytest_evarness.bundle.schema import STATEMENT, check_shape
 from pytest_evarness.cli.init import SCENARIO
 from pytest_evarness.cli.schema import SCHEMAS
 from pytest_evarness.core.registry import packaged_registry
+from pytest_evarness.errors import UnverifiedError
 from pytest_evarness.report.jsonl import jsonl_lines
 from tests.bundle.builder import APPROVE, PENDING, REJECT, statement_of
 
@@ -71,6 +75,53 @@ def test_every_line_of_a_trace_file_fits(command: Command) -> None:
         if "trace" not in line:
             jsonschema.Draft202012Validator(events).validate(line)
     assert not fits(events, {**lines[1], "payload": {}})
+
+
+def test_a_statement_fits_and_one_with_anything_else_does_not(command: Command) -> None:
+    schema = command("schema", "bundle").json
+    statement: Any = statement_of(APPROVE, REJECT, PENDING)
+    jsonschema.Draft202012Validator(schema).validate(statement)
+    check_shape(statement, STATEMENT)
+    places = list(_places(statement))
+    assert len(places) > 100
+    for path in places[:: max(1, len(places) // 60)]:
+        for spoil in (_more, _less):
+            wrong = copy.deepcopy(statement)
+            if not spoil(wrong, path):
+                continue
+            assert not fits(schema, wrong), path
+            with pytest.raises(UnverifiedError):
+                check_shape(wrong, STATEMENT)
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if isinstance(value, (dict, list)):
+        yield path
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _places(inner, (*path, key))
+
+
+def _at(value: Any, path: tuple[Any, ...]) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+def _more(statement: Any, path: tuple[Any, ...]) -> bool:
+    place = _at(statement, path)
+    if isinstance(place, dict):
+        place["nothing of ours"] = None
+    else:
+        place.append({"nothing": "of ours"})
+    return True
+
+
+def _less(statement: Any, path: tuple[Any, ...]) -> bool:
+    place = _at(statement, path)
+    if not isinstance(place, dict) or not place:
+        return False
+    del place[next(iter(place))]
+    return True
 
 
 def test_without_a_name_the_names_are_listed(command: Command) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pytest_evarness.contract.model import Contract, parse_contract
-from pytest_evarness.core.schema import Place, PlaceError, Schema
 from pytest_evarness.core.interfaces import Shape
 from pytest_evarness.core.matcher import parse_path
 from pytest_evarness.core.registry import Registry, packaged_registry
+from pytest_evarness.core.schema import Place, PlaceError, Schema
 from pytest_evarness.domains.agents.node.dialogue import _LAYOUTS
 from pytest_evarness.domains.agents.node.interceptor import _PERSONAL, CHAIN_RULES
 from pytest_evarness.domains.agents.vocabulary import CHAIN, LAYOUTS, PERSONAL
@@ -311,6 +311,66 @@ BY_SCHEMA = [
         "no value can meet this",
     ),
     pair(
+        "the length of another digest",
+        called(args_digest={"length": 64}),
+        called(args_digest={"length": 71, "contains": "0"}),
+        "no value can meet this (got has a length = 64; text like ^sha256:[0-9a-f]{64}$ (71",
+    ),
+    pair(
+        "no part of a digest",
+        called(args_digest={"contains": "zz"}),
+        called(args_digest={"contains": "a0"}),
+        'no value can meet this (got contains "zz"; text like ^sha256:',
+    ),
+    pair(
+        "another beginning",
+        called(args_digest={"pattern": "^md5:"}),
+        called(args_digest={"pattern": "^(md5|sha256):0"}),
+        'no value can meet this (got matches "^md5:"; text like ^sha256:',
+    ),
+    pair(
+        "a bare digest",
+        {"type": "policy_decision", "where": {"approved": {"any": {"pattern": "^[0-9a-f]{64}$"}}}},
+        {"type": "policy_decision", "where": {"approved": {"any": {"pattern": "[0-9a-f]{64}$"}}}},
+        "no value can meet this",
+    ),
+    pair(
+        "another digest in a list",
+        {"type": "policy_decision", "where": {"approved": {"contains": "abc"}}},
+        {"type": "policy_decision", "where": {"approved": {"contains": "sha256:" + "0" * 64}}},
+        'can never be contained (got text "abc"; text like ^sha256:',
+    ),
+    pair(
+        "below zero",
+        {"type": "llm_request", "where": {"prompt_tokens": {"lt": 0}}},
+        {"type": "llm_request", "where": {"prompt_tokens": {"lt": 1}}},
+        "no value can meet this (got < 0; whole number of at least 0 is there)",
+    ),
+    pair(
+        "there and not there",
+        {"type": "custom.x", "where": {"a": {"exists": False, "equals": "x"}}},
+        {"type": "custom.x", "where": {"a": {"exists": False, "not": "x"}}},
+        'no value can meet this (got is not there and = "x")',
+    ),
+    pair(
+        "a length of another text",
+        {"type": "custom.x", "where": {"a": {"length": 3, "equals": "ab"}}},
+        {"type": "custom.x", "where": {"a": {"length": 2, "equals": "ab"}}},
+        "no value can meet this",
+    ),
+    pair(
+        "two kinds at once",
+        {"type": "custom.x", "where": {"a": {"gt": 1, "contains": "x"}}},
+        {"type": "custom.x", "where": {"a": {"length": {"gt": 1}, "contains": "x"}}},
+        "no value can meet this",
+    ),
+    pair(
+        "itself and not",
+        {"type": "custom.x", "where": {"a": {"equals": 1, "ne": 1}}},
+        {"type": "custom.x", "where": {"a": {"equals": 1, "ne": 2}}},
+        "no value can meet this (got = 1 and != 1)",
+    ),
+    pair(
         "equal and not",
         {"type": "custom.x", "where": {"n": {"in": [1, 2], "gt": 2}}},
         {"type": "custom.x", "where": {"n": {"in": [1, 2], "gt": 1}}},
@@ -381,6 +441,36 @@ BY_IDENTITY = [
         called(**{"args.lines[*].skuu": "x", "tool": "crm.pay"}),
         called(**{"args.lines[*].sku": "x", "tool": "crm.pay"}),
         "write 'args.lines[*].sku'",
+    ),
+    pair(
+        "arguments that no manifest lets pass",
+        called(args={"equals": {"too": "ann"}}, tool="crm.mail"),
+        called(args={"equals": {"to": "ann"}}, tool="crm.mail"),
+        'can never be equal (got mapping {"too": "ann"}; it has no "too", it has to) -> write',
+    ),
+    pair(
+        "arguments without one that is needed",
+        called(args={"in": [{"amount": 3}]}, tool="crm.pay"),
+        called(args={"in": [{"amount": 3, "to": "ann"}]}, tool="crm.pay"),
+        'it needs "to"',
+    ),
+    pair(
+        "arguments of another kind, deep inside",
+        called(args={"equals": {"to": "x", "lines": [{"sku": 3}]}}, tool="crm.pay"),
+        called(args={"equals": {"to": "x", "lines": [{"sku": "3"}]}}, tool="crm.pay"),
+        "lines[0].sku: text is needed) -> write '3' in quotes",
+    ),
+    pair(
+        "arguments out of bounds",
+        called(args={"equals": {"to": "x", "amount": 0}}, tool={"in": ["crm.pay", "crm.mail"]}),
+        called(args={"equals": {"to": "x", "amount": 1}}, tool={"in": ["crm.pay", "crm.mail"]}),
+        "amount: number above 0 is needed",
+    ),
+    pair(
+        "no arguments where one is needed",
+        called(args={"length": 0}, tool="crm.pay"),
+        called(args={"length": 0}, tool="crm.mail"),
+        "no value can meet this (got has a length = 0; mapping is there)",
     ),
     pair(
         "an argument that was refused",
@@ -457,6 +547,113 @@ def test_a_variable_ties_values_of_one_kind(registry: Registry) -> None:
     (text,) = read(registry, body("total_tokens", {"query": {"contains": "$v"}}), alone=True)[1]
     assert "'query' can never meet '$v'" in text
     assert read(registry, body("total_tokens", {"args.n": "$v"}), alone=True)[0] is not None
+
+
+def test_arguments_are_free_where_no_manifest_says_more(registry: Registry) -> None:
+    anything = {"args": {"equals": {"whatever": 1}}}
+    for where in (anything, {**anything, "tool": "crm.seek"}):  # an open manifest is among them
+        assert read(registry, {"never": called(**where)})[0] is not None
+    # What was refused may have had any arguments, and a secret or a cut text is not known.
+    refused = {"type": "policy_decision", "where": {**anything, "capability": "crm.mail"}}
+    assert read(registry, {"never": refused})[0] is not None
+    for text in ("«secret:KEY»", "x" * 4096):
+        hidden = {"equals": {"to": "ann", "lines": text}}
+        assert read(registry, {"never": called(tool="crm.pay", args=hidden)})[0] is not None
+
+
+IDLE = [
+    ({"type": "llm_request"}, {"prompt_tokens": {"gte": 0}}, {"prompt_tokens": {"gte": 1}}),
+    ({"type": "llm_request"}, {"text": {"length": {"gte": 0}}}, {"text": {"length": {"gte": 1}}}),
+    ({"type": "llm_request"}, {"text": {"contains": ""}}, {"text": {"contains": "x"}}),
+    ({"type": "llm_request"}, {"text": {"pattern": ""}}, {"text": {"pattern": "x"}}),
+    ({"type": "llm_request"}, {"prompt_digest": {"length": 71}}, {"text": {"length": 71}}),
+    (
+        {"type": "tool_called"},
+        {"args_digest": {"pattern": "^sha256:"}},
+        {"args_digest": {"pattern": "^sha256:0"}},
+    ),
+    (
+        {"type": "tool_called"},
+        {"side_effects": {"in": ["read", "write", "destructive"]}},
+        {"side_effects": {"in": ["read", "write"]}},
+    ),
+    (
+        {"type": "tool_called", "where": {"tool": "crm.pay"}},
+        {"tool": {"in": ["crm.pay", "crm.mail"]}},
+        {"tool": "crm.mail"},
+    ),
+    (
+        {"type": "policy_decision"},
+        {"decision": "deny", "capability": {"length": {"gte": 0}}},
+        {"decision": "deny", "revision": {"length": {"gte": 0}}},  # it may be absent
+    ),
+]
+
+
+@pytest.mark.parametrize(("match", "idle", "busy"), IDLE)
+def test_a_condition_that_always_holds_asserts_nothing(
+    registry: Registry, match: Any, idle: Any, busy: Any
+) -> None:
+    contract, found = read(registry, {"every": {"match": match, "where": idle}})
+    assert contract is None
+    assert len(found) == len(idle)
+    assert all("always holds, so nothing is asserted (got " in text for text in found)
+    contract, found = read(registry, {"every": {"match": match, "where": busy}})
+    assert contract is not None, found
+    # It only chooses among events anywhere else.
+    if "where" not in match:
+        assert read(registry, {"never": {**match, "where": idle}})[0] is not None
+
+
+def test_beside_one_that_asks_something_it_is_a_warning(registry: Registry) -> None:
+    where = {"prompt_tokens": {"gte": 0}, "text": {"contains": "x"}}
+    body = {"every": {"match": {"type": "llm_request"}, "where": where}}
+    contract, found = read(registry, body)
+    assert contract is not None, found
+    (warning,) = contract.warnings
+    assert warning.startswith("where.prompt_tokens: always holds, so nothing is asserted")
+    alone = {"prompt_tokens": where["prompt_tokens"]}
+    if "loud" not in registry.predicates:
+        registry.predicates.register("loud", lambda event: True)
+    more = {"match": {"type": "llm_request"}, "where": alone, "satisfies": "loud"}
+    assert read(registry, {"every": more})[0] is not None
+
+
+def test_that_something_is_there_may_be_asked_of_what_always_is(registry: Registry) -> None:
+    """A record may lack it all the same, and that is what such a contract is for."""
+    body = {
+        "every": {"match": {"type": "tool_called"}, "where": {"decision.rule": {"exists": True}}}
+    }
+    assert read(registry, body)[0] is not None
+
+
+def test_what_always_holds_by_its_schema_may_not_in_a_foreign_trace(registry: Registry) -> None:
+    for body in (
+        {"every": {"match": {"type": "llm_request"}, "where": {"prompt_tokens": {"gte": 0}}}},
+        {"never": {"type": "tool_called", "where": {"args_digest": {"length": 64}}}},
+    ):
+        declared = frozenset({"llm_request", "tool_called"})
+        contract, found = parse_contract(
+            "c", {"assert": body}, registry=registry, declared_types=declared
+        )
+        assert contract is not None, found
+        assert parse_contract("c", {"assert": body}, registry=registry)[0] is None
+
+
+def test_an_alias_is_told_with_its_id(registry: Registry) -> None:
+    aliases = {"pay": "crm.pay", "wire": "bank.wire"}
+    for path, kind in (("tool", "tool_called"), ("capability", "policy_decision")):
+        body = {"never": {"type": kind, "where": {path: "pay"}}}
+        _, (fault,) = parse_contract(
+            "c", {"assert": body}, registry=registry, identities=IDENTITIES, aliases=aliases
+        )
+        assert fault.text == "is an alias of crm.pay, and events hold the id (got 'pay')"
+        assert fault.fix == "write 'crm.pay'"
+    body = {"never": called(tool="wire")}
+    _, (fault,) = parse_contract(
+        "c", {"assert": body}, registry=registry, identities=IDENTITIES, aliases=aliases
+    )
+    assert fault.text.startswith("unknown tool")
 
 
 def test_types_of_the_users_own_are_free(registry: Registry) -> None:

@@ -155,3 +155,19 @@ def test_hostile_words_reach_no_terminal() -> None:
     text = explain(statement)
     assert not [char for char in text if char != "\n" and not char.isprintable()]
     assert "[31m" not in text
+
+
+def test_every_remark_of_what_is_not_proven_is_listed() -> None:
+    statement: Any = statement_of(APPROVE)
+    remarks = [f"remark {number} of many" for number in range(120)]
+    statement["predicate"]["not_proven"] = remarks
+    listed = explain(statement).split("\nnot proven:\n")[1].splitlines()
+    assert listed == [f"  {remark}" for remark in remarks]
+
+
+def test_everything_that_an_invalid_run_did_well_is_listed() -> None:
+    kept = {f"kept-{number}": {"eventually": {"type": "run_started"}} for number in range(70)}
+    text = explain(statement_of(changed(BAD, contracts={**FORBIDDEN, **kept})), "bad")
+    assert [f"kept-{number}" for number in range(70)] == [
+        line.split()[1] for line in text.splitlines() if line.startswith("  passed: kept-")
+    ]
