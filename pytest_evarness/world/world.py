@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.json import Json, JsonObject
     from pytest_evarness.core.registry import Registry
     from pytest_evarness.world.command import Completed
+    from pytest_evarness.world.fault import Injector
     from pytest_evarness.world.service import Service
 
 __all__ = ["RunWorld"]
@@ -62,6 +65,10 @@ class RunWorld:
         self.unsandboxed: set[str] = set()
         self.services: dict[str, Service] = {}
         self._reached: set[tuple[str, int]] = set()
+        self._receipts = _Receipts()
+        faults: Any = case.environment.get("faults")
+        self._faults: Mapping[str, Any] = faults if isinstance(faults, Mapping) else {}
+        self._injector: Injector | None = None
         self.workspace: Path | None = None
         self._start: dict[str, Any] = {}
         self._snapshot: JsonObject | None = None
@@ -108,7 +115,7 @@ class RunWorld:
                 folder=Path(folder),
                 host=host,
                 secrets={one: secrets[one] for one in self._case.secrets},
-                record=self.audit.add,
+                record=partial(self._record, name),
             )
             service: Service
             try:
@@ -117,6 +124,7 @@ class RunWorld:
             except Exception as error:  # noqa: BLE001 - a stranger's type; the rest still stands
                 service = _Down(name, kind, impersonal(f"{type(error).__name__}: {error}"))
             else:
+                self._lend_faults(service)
                 if getattr(found, "is_slow", False):
                     slow.append(service)
                     self.services[name] = service
@@ -131,6 +139,29 @@ class RunWorld:
             with ThreadPoolExecutor(max_workers=min(len(slow), 8)) as pool:
                 for service in pool.map(_started, slow):
                     self.services[service.name] = service
+
+    def _record(self, service: str, kind: str, details: JsonObject) -> None:
+        if kind == "http_call":
+            self._receipts.note(service)
+        self.audit.add(kind, details)
+
+    def _lend_faults(self, service: Service) -> None:
+        """What the scenario does to requests that no tool made is asked here."""
+        if hasattr(service, "next_fault") and service.name in self._faults:
+            service.next_fault = partial(self.service_fault, service.name)
+
+    def service_fault(self, service: str) -> str | None:
+        """What the scenario does to this request of a service: ``refuse``, ``reset``, ``stall``.
+
+        Each call is a request, whoever makes it: all of them draw from one place.
+        """
+        if service not in self._faults:
+            return None
+        if self._injector is None:
+            from pytest_evarness.world.fault import Injector
+
+            self._injector = Injector(self._faults, self._case.seed)
+        return self._injector.service_fault(service)
 
     def _own_folder(self) -> str:
         assert self.folder is not None, "the world was closed"
@@ -183,15 +214,15 @@ class RunWorld:
         self.audit.clock = clock
 
     def settle(self, emit: Callable[[str, JsonObject], int]) -> None:
-        """Emit an ``http_request`` for each request that came since the last call.
-
-        Mocks follow each other by name; the requests of one are in the order of receipt.
-        """
-        for service in self.services.values():
+        """Emit an ``http_request`` for each request that came since the last call, as they came."""
+        received = self._receipts.take()
+        payloads: dict[str, list[JsonObject]] = {}
+        for name, service in self.services.items():
             drain = getattr(service, "drain", None)
             if drain is not None:
-                for payload in drain():
-                    emit("http_request", payload)
+                payloads[name] = list(drain())
+        for payload in self._receipts.ordered(received, payloads):
+            emit("http_request", payload)
 
     # -- after it -----------------------------------------------------------------------------
 
@@ -274,6 +305,42 @@ class RunWorld:
         # Whatever it is: the folder goes anyway, and nothing depends on a world that is over.
         with contextlib.suppress(Exception):
             service.close()
+
+
+class _Receipts:
+    """The order in which requests came to services that know only of their own."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        # Payloads that were given out before their receipt was read.
+        self._early: Counter[str] = Counter()
+
+    def note(self, service: str) -> None:
+        """A request came; from any thread."""
+        self._names.append(service)
+
+    def take(self) -> list[str]:
+        """Names of services, one for each receipt since the last call; asked before draining."""
+        count = len(self._names)
+        taken = self._names[:count]
+        del self._names[:count]
+        return taken
+
+    def ordered(
+        self, received: Sequence[str], payloads: dict[str, list[JsonObject]]
+    ) -> list[JsonObject]:
+        """The payloads in the order of receipt, then those whose receipt is still to be read."""
+        queues = {name: deque(queue) for name, queue in payloads.items()}
+        made = []
+        for name in received:
+            if self._early[name]:
+                self._early[name] -= 1
+            elif queues.get(name):
+                made.append(queues[name].popleft())
+        for name, queue in queues.items():
+            self._early[name] += len(queue)
+            made.extend(queue)
+        return made
 
 
 def _started(service: Service) -> Service:

@@ -11,11 +11,11 @@ from pytest_evarness.world.effect import kind_of_effect
 from pytest_evarness.world.service import EffectFailedError
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.interfaces import Context
+    from pytest_evarness.core.interfaces import Clock, Context
     from pytest_evarness.core.json import JsonObject
     from pytest_evarness.domains.agents.state import RunState
 
-__all__ = ["AllowedCall", "EffectsFailedError", "apply_effects", "effects_of"]
+__all__ = ["AllowedCall", "EffectsFailedError", "Patience", "apply_effects", "effects_of"]
 
 
 def effects_of(answer: Mapping[str, Any], manifest: Mapping[str, Any]) -> Sequence[JsonObject]:
@@ -52,19 +52,43 @@ class EffectsFailedError(Exception):
     Attributes:
         phase: ``before`` where nothing at all was done.
         injected: The fault of a service that did it, as the scenario names it.
-        has_stalled: The caller waited in vain until its time was up.
     """
 
-    def __init__(self, reason: str, phase: str, injected: str | None, *, has_stalled: bool) -> None:
+    def __init__(self, reason: str, phase: str, injected: str | None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.phase = phase
         self.injected = injected
-        self.has_stalled = has_stalled
+
+
+class Patience:
+    """How long one attempt still waits, in simulated time."""
+
+    def __init__(self, clock: Clock, timeout_ms: int) -> None:
+        self._clock = clock
+        self._timeout_ms = timeout_ms
+        self._left_ms = timeout_ms
+
+    def wait(self, ms: int) -> str | None:
+        """Wait for what comes ``ms`` later; why not, where that is too late."""
+        self._clock.advance_ms(min(ms, self._left_ms))
+        if ms > self._left_ms:
+            self._left_ms = 0
+            return f"no answer within {self._timeout_ms} ms"
+        self._left_ms -= ms
+        return None
+
+    def give_up(self) -> None:
+        """Wait in vain until the time is up."""
+        self.wait(self._left_ms)
 
 
 def apply_effects(
-    effects: Sequence[JsonObject], call: AllowedCall, state: RunState, context: Context
+    effects: Sequence[JsonObject],
+    call: AllowedCall,
+    state: RunState,
+    context: Context,
+    patience: Patience,
 ) -> None:
     """Fill all effects, then apply them in their order.
 
@@ -78,9 +102,6 @@ def apply_effects(
         return
     applier = state.applier_of(context)
     for index, effect in enumerate(filled):
-        asked = effect[kind_of_effect(effect)]
-        service = asked.get("service")
-        fault = None if service is None else state.faults.service_fault(service)
         try:
             applier.apply(
                 effect,
@@ -89,14 +110,17 @@ def apply_effects(
                 capability=call.tool,
                 authorized_by={"rule": call.rule, "approval": call.approval},
                 emit=context.emit,
-                fault=fault,
+                wait=patience.wait,
             )
         except EffectFailedError as failed:
-            injected = None if fault is None else state.faults.label(str(service), fault)
+            if failed.fault == "stall":
+                patience.give_up()
+            injected = None
+            if failed.fault is not None:
+                service = effect[kind_of_effect(effect)]["service"]
+                injected = f"{service}.{failed.fault}"
             phase = "after" if index or failed.is_applied else "before"
-            raise EffectsFailedError(
-                failed.reason, phase, injected, has_stalled=fault == "stall"
-            ) from None
+            raise EffectsFailedError(failed.reason, phase, injected) from None
 
 
 def _filled(effect: JsonObject, index: int, call: AllowedCall) -> dict[str, Any]:
