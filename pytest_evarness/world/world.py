@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,8 +67,7 @@ class RunWorld:
         self._reached: set[tuple[str, int]] = set()
         self._receipts = _Receipts()
         faults: Any = case.environment.get("faults")
-        self._faults: Mapping[str, Any] = faults if isinstance(faults, Mapping) else {}
-        self._injector: Injector | None = None
+        self._written_faults: Mapping[str, Any] = faults if isinstance(faults, Mapping) else {}
         self.workspace: Path | None = None
         self._start: dict[str, Any] = {}
         self._snapshot: JsonObject | None = None
@@ -147,21 +146,18 @@ class RunWorld:
 
     def _lend_faults(self, service: Service) -> None:
         """What the scenario does to requests that no tool made is asked here."""
-        if hasattr(service, "next_fault") and service.name in self._faults:
-            service.next_fault = partial(self.service_fault, service.name)
+        if hasattr(service, "next_fault") and service.name in self._written_faults:
+            service.next_fault = partial(self.faults.service_fault, service.name)
 
-    def service_fault(self, service: str) -> str | None:
-        """What the scenario does to this request of a service: ``refuse``, ``reset``, ``stall``.
+    @cached_property
+    def faults(self) -> Injector:
+        """What the scenario does to requests of services.
 
-        Each call is a request, whoever makes it: all of them draw from one place.
+        Whoever makes a request, a tool or a step, asks here: each of them is an attempt.
         """
-        if service not in self._faults:
-            return None
-        if self._injector is None:
-            from pytest_evarness.world.fault import Injector
+        from pytest_evarness.world.fault import Injector
 
-            self._injector = Injector(self._faults, self._case.seed)
-        return self._injector.service_fault(service)
+        return Injector(self._written_faults, self._case.seed)
 
     def _own_folder(self) -> str:
         assert self.folder is not None, "the world was closed"
