@@ -147,14 +147,18 @@ class RunWorld:
     def _lend_faults(self, service: Service) -> None:
         """What the scenario does to requests that no tool made is asked here."""
         if hasattr(service, "next_fault") and service.name in self._written_faults:
-            service.next_fault = partial(self.faults.service_fault, service.name)
+            service.next_fault = partial(self.service_fault, service.name)
+
+    def service_fault(self, service: str, /) -> str | None:
+        """What the scenario does to this request of a service: ``refuse``, ``reset``, ``stall``.
+
+        Each call is a request, whoever makes it, a tool or a step: all are attempts of one count.
+        """
+        return self.faults.service_fault(service) if service in self._written_faults else None
 
     @cached_property
     def faults(self) -> Injector:
-        """What the scenario does to requests of services.
-
-        Whoever makes a request, a tool or a step, asks here: each of them is an attempt.
-        """
+        """The faults that the scenario declares."""
         from pytest_evarness.world.fault import Injector
 
         return Injector(self._written_faults, self._case.seed)
