@@ -9,7 +9,14 @@ if TYPE_CHECKING:
 
 __all__ = ["CHECK_TYPES", "KINDS", "register"]
 
-KINDS: tuple[tuple[str, str, str], ...] = ()
+KINDS: tuple[tuple[str, str, str], ...] = (
+    ("account", "pytest_evarness.checks.account", "Account"),
+    ("command_exit", "pytest_evarness.checks.command", "CommandExit"),
+    ("custom", "pytest_evarness.checks.custom", "Custom"),
+    ("file_absent", "pytest_evarness.checks.files", "FileAbsent"),
+    ("file_content", "pytest_evarness.checks.content", "FileContent"),
+    ("file_exists", "pytest_evarness.checks.files", "FileExists"),
+)
 """``(type, module, class)`` of each check type; the module is loaded when a scenario names it."""
 
 CHECK_TYPES = (

@@ -101,10 +101,15 @@ class Captured:
         return f"{self.head}{before}{mark}\n{self.tail}"
 
     def replaced(self, words: Mapping[str, str]) -> Captured:
-        """The same with other words for some texts, such as a folder that no two runs share."""
-        head, tail = self.head, self.tail
-        for old in sorted(words, key=len, reverse=True):
-            head, tail = head.replace(old, words[old]), tail.replace(old, words[old])
+        """The same with other words for some paths, such as a folder that no two runs share."""
+        if not words:
+            return self
+        # The longest first, and only whole names: "/ws" is not the beginning of "/ws2".
+        olds = sorted(words, key=lambda old: (-len(old), old))
+        pattern = re.compile(rf"(?:{'|'.join(map(re.escape, olds))})(?![\w.-])")
+        head, tail = (
+            pattern.sub(lambda match: words[match.group()], part) for part in (self.head, self.tail)
+        )
         return Captured(head, tail, self.size, self.is_cut)
 
     def as_record(self) -> dict[str, Any]:
