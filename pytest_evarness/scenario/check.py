@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.registry import Registry
     from pytest_evarness.scenario.shape import GatheredCheck
 
-__all__ = ["MAX_TIMEOUT_SECONDS", "Checks", "ParsedCheck", "check_schemas"]
+__all__ = ["MAX_TIMEOUT_SECONDS", "Checks", "ParsedCheck", "check_schemas", "circles"]
 
 MAX_TIMEOUT_SECONDS = 3600
 MAX_FILE_BYTES = 8 * 1024 * 1024
@@ -261,6 +261,16 @@ class Checks:
             return None, Fault((), "is too large", got=quoted(reference), rule=rule)
         name = shown_path(path, self.root.resolve())
         return ReadFile(name, data, hashlib.sha256(data).hexdigest()), None
+
+
+def circles(follows: Mapping[str, frozenset[str]]) -> list[str]:
+    """The ids that come behind themselves, in their order."""
+    reach = {name: set(behind) for name, behind in follows.items()}
+    for middle, beyond in reach.items():
+        for behind in reach.values():
+            if middle in behind:
+                behind |= beyond
+    return [name for name, behind in reach.items() if name in behind]
 
 
 def check_schemas(registry: Registry) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from pytest_evarness.core.material import as_materials
 from pytest_evarness.errors import DeterminismError, Fault, InputError, InputErrors
 from pytest_evarness.scenario.approval import OPTION, Approval, parse_approval
 from pytest_evarness.scenario.case import Case
-from pytest_evarness.scenario.check import Checks, ParsedCheck
+from pytest_evarness.scenario.check import Checks, ParsedCheck, circles
 from pytest_evarness.scenario.environment import DEFAULTS, Environment
 from pytest_evarness.scenario.forbidden import UNMATCHED, Rules
 from pytest_evarness.scenario.harness import Harness, Harnesses
@@ -476,6 +476,17 @@ class Compiler:
                 self.wrong(current, fault.under("invariants", entry_id, "check"))
             if found is not None:
                 made[entry_id] = found
+        for entry_id in circles({name: _follows(check) for name, check in made.items()}):
+            del made[entry_id]
+            self.wrong(
+                current,
+                Fault(
+                    ("invariants", entry_id, "check"),
+                    "needs itself, through the checks that it needs",
+                    got=quoted(entry_id),
+                    rule="a check is judged behind those that it needs",
+                ),
+            )
         return made
 
     def _environment(self, current: _Current) -> dict[str, Json]:
@@ -1010,6 +1021,10 @@ def _budget(given: BudgetShape | None) -> Budget:
     return Budget(
         given.events, given.seconds, given.loops if "loops" in given.model_fields_set else None
     )
+
+
+def _follows(check: ParsedCheck) -> frozenset[str]:
+    return check.kind.follows(check.definition)
 
 
 def _unjudged(path: Path_, problem: str) -> Fault:
