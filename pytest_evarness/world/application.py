@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from pytest_evarness.core.secret import Masker
     from pytest_evarness.world.service import Service
 
-__all__ = ["MAILBOX", "WORKSPACE", "Applier", "Emit", "Ground", "receipt_number"]
+__all__ = ["MAILBOX", "WORKSPACE", "Applier", "Emit", "Ground", "Wait", "receipt_number"]
 
 WORKSPACE = "workspace"
 MAILBOX = "mailbox"
 
-Emit: TypeAlias = "Callable[[str, JsonObject], object]"
+Emit: TypeAlias = "Callable[[str, JsonObject], int]"
+Wait: TypeAlias = "Callable[[int], str | None]"
+"""Lets simulated milliseconds pass; says why the caller waits no longer, where its time is up."""
 
 _BAD = 400
 """The first status by which a service says that it did not do what it was asked."""
@@ -55,6 +57,12 @@ class Ground(Protocol):
     @property
     def masker(self) -> Masker:
         """Replaces secrets: digests are taken over what may be shown."""
+
+    def service_fault(self, service: str, /) -> str | None:
+        """What the service does to this request: ``refuse``, ``reset``, ``stall``; or None."""
+
+    def settle(self, emit: Emit, /) -> None:
+        """Emit what services saw since the last call."""
 
     @property
     def ledger(self) -> _Entries:
@@ -102,7 +110,7 @@ class Applier:
         capability: str,
         authorized_by: Mapping[str, str | None],
         emit: Emit,
-        fault: str | None = None,
+        wait: Wait,
     ) -> JsonObject:
         """Apply one filled effect.
 
@@ -114,7 +122,7 @@ class Applier:
             effect_id: ``INTENT/N``.
             capability: The tool's id.
             authorized_by: ``{rule, approval}``.
-            fault: What the service does to this request: ``refuse``, ``reset`` or ``stall``.
+            wait: Called with the delay that the answer has.
 
         Returns:
             The receipt ``{service, ref, digest}``.
@@ -130,7 +138,7 @@ class Applier:
             "kind": kind_of_effect(effect),
             "authorized_by": dict(authorized_by),
         }
-        return _Attempt(self._ground, self._memory, head, effect, emit, fault).run()
+        return _Attempt(self._ground, self._memory, head, effect, emit, wait).run()
 
 
 class _Attempt:
@@ -143,14 +151,15 @@ class _Attempt:
         head: dict[str, Json],
         effect: JsonObject,
         emit: Emit,
-        fault: str | None,
+        wait: Wait,
     ) -> None:
         self.ground = ground
         self.memory = memory
         self.head = head
         self.effect = effect
         self.emit = emit
-        self.fault = fault
+        self.wait = wait
+        self.fault: str | None = None
         self.kind = kind_of_effect(effect)
 
     def run(self) -> JsonObject:
@@ -167,14 +176,21 @@ class _Attempt:
             }
             return self._do(asked)
         except EffectFailedError as failed:
+            if self.fault is not None:
+                failed.fault = self.fault
             if not failed.is_applied:
                 self._refuse(failed)
+            if isinstance(failed, _AnsweredError):
+                late = self.wait(failed.delay_ms)
+                if late is not None:
+                    raise EffectFailedError(late) from None
             raise
 
     def _do(self, asked: dict[str, Any]) -> JsonObject:
         service = str(asked[self.kind].get("service", ""))
         if service:
             self._check_up(service)
+            self.fault = self.ground.service_fault(service)
         if self.fault == "refuse":
             raise EffectFailedError(f"{service}: the connection was refused")
         key = asked.get("idempotency_key")
@@ -191,8 +207,9 @@ class _Attempt:
             payload["message"] = answer.message
         self.emit("effect_applied", payload)
         self.ground.ledger.add(payload)
-        if answer.lost is not None:
-            raise EffectFailedError(answer.lost, is_applied=True)
+        lost = answer.lost if answer.lost is not None else self.wait(answer.delay_ms)
+        if lost is not None:
+            raise EffectFailedError(lost, is_applied=True)
         return answer.receipt
 
     def _check_up(self, name: str) -> None:
@@ -240,6 +257,7 @@ class _Attempt:
         number: int | None = None
         status: int | None = None
         body = ""
+        delay_ms = 0
         try:
             answer = service.request(
                 asked["method"],
@@ -250,16 +268,16 @@ class _Attempt:
                 fault=self.fault,
             )
             number, status, body = answer.n, answer.status, answer.body
+            delay_ms = answer.delay_ms
         except EffectFailedError as failed:
             lost, number = failed, failed.n
-        for payload in service.drain():
-            self.emit("http_request", payload)
+        self.ground.settle(self.emit)
         if lost is not None and not lost.is_applied:
             raise lost
         receipt = self._receipt(name, _numbered(number, status), body)
         if status is not None and status >= _BAD:
-            raise _AnsweredError(f"{name} answered {status}", receipt)
-        return _Answer(receipt, lost=None if lost is None else lost.reason)
+            raise _AnsweredError(f"{name} answered {status}", receipt, delay_ms)
+        return _Answer(receipt, lost=None if lost is None else lost.reason, delay_ms=delay_ms)
 
     def _sql(self, asked: Mapping[str, Any]) -> _Answer:
         name = asked["service"]
@@ -313,19 +331,22 @@ class _Answer:
     Attributes:
         message: What was put into the mailbox.
         lost: Why the one who asked did not get the receipt.
+        delay_ms: How late the receipt comes.
     """
 
     receipt: JsonObject
     message: JsonObject | None = None
     lost: str | None = None
+    delay_ms: int = 0
 
 
 class _AnsweredError(EffectFailedError):
     """A service answered that it did not do it."""
 
-    def __init__(self, reason: str, receipt: JsonObject) -> None:
+    def __init__(self, reason: str, receipt: JsonObject, delay_ms: int) -> None:
         super().__init__(reason)
         self.receipt = receipt
+        self.delay_ms = delay_ms
 
 
 # -- words ---------------------------------------------------------------------------------------

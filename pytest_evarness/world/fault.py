@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,6 +39,8 @@ class Injector:
         self._written = written or {}
         self._asked: dict[tuple[str, str], int] = {}
         self._generators: dict[tuple[str, str], random.Random] = {}
+        # Requests of programs come from the threads of a service.
+        self._lock = threading.Lock()
 
     def hits(self, script: str) -> frozenset[str]:
         """The faults that hit this attempt of a tool, or of ``llm``; each call is an attempt."""
@@ -53,12 +56,13 @@ class Injector:
 
     def service_fault(self, service: str) -> str | None:
         """What the service does to this request instead of answering it; each call is a request."""
-        hit = {
-            name
-            for name in SERVICE_FAULTS
-            if (when := self._of(service).get(name)) is not None
-            and self._strikes(service, name, when)
-        }
+        declared = self._of(service)
+        with self._lock:
+            hit = {
+                name
+                for name in SERVICE_FAULTS
+                if name in declared and self._strikes(service, name, declared[name])
+            }
         return next((name for name in SERVICE_FAULTS if name in hit), None)
 
     def delay_ms(self, script: str) -> int:

@@ -36,6 +36,9 @@ class EffectFailedError(Exception):
         is_applied: Whether the effect happened all the same and only its answer was lost: what a
             service recorded before it fell silent, it did.
         n: Number in the journal of the request that got no answer, where there is one.
+
+    Attributes:
+        fault: The injected fault of the service that was met on the way.
     """
 
     def __init__(self, reason: str, *, is_applied: bool = False, n: int | None = None) -> None:
@@ -43,6 +46,7 @@ class EffectFailedError(Exception):
         self.reason = reason
         self.is_applied = is_applied
         self.n = n
+        self.fault: str | None = None
 
 
 class QueryError(Exception):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core import c1
 from pytest_evarness.core.secret import Masker
+from pytest_evarness.world.fault import Injector
 from pytest_evarness.world.service import EffectFailedError, HttpAnswer, QueryResult, SqlChange
 from pytest_evarness.world.vocabulary import register_events
 
@@ -50,8 +51,9 @@ class Mock(_Service):
 
     kind = "http_mock"
 
-    def __init__(self, name: str = "mail", *statuses: int) -> None:
+    def __init__(self, name: str = "mail", *statuses: int, delay_ms: int = 0) -> None:
         super().__init__(name)
+        self.delay_ms = delay_ms
         self.statuses = list(statuses or (202,))
         self.journal: list[dict[str, Any]] = []
         self._drained = 0
@@ -83,7 +85,8 @@ class Mock(_Service):
         )
         if fault is not None:
             raise EffectFailedError(f"no answer: {fault}", is_applied=True, n=n)
-        return HttpAnswer(n, status, (), "thanks", True, "sha256:" + "0" * 64)
+        digest = f"sha256:{hashlib.sha256(b'').hexdigest()}"
+        return HttpAnswer(n, status, (), "thanks", True, digest, self.delay_ms)
 
     def drain(self) -> Sequence[JsonObject]:
         new, self._drained = self.journal[self._drained :], len(self.journal)
@@ -150,7 +153,10 @@ class World:
         *services: Any,
         workspace: Path | None = None,
         secrets: Mapping[str, str] | None = None,
+        faults: Mapping[str, Any] | None = None,
+        seed: int = 0,
     ) -> None:
+        self.service_fault = Injector(faults or {}, seed).service_fault
         self.services = {service.name: service for service in services}
         self.workspace = workspace
         self.masker = Masker(secrets or {})

@@ -13,6 +13,7 @@ import pytest
 from pytest_evarness.core import c1
 from pytest_evarness.core.interfaces import ServiceDownError
 from pytest_evarness.world.application import Applier, receipt_number
+from pytest_evarness.world.fault import Injector
 from pytest_evarness.world.service import EffectFailedError
 from tests.world.ground import Database, Emitted, Mock, World, check
 
@@ -26,12 +27,18 @@ ALLOWED = {"rule": "approval", "approval": "sha256:" + "a" * 64}
 class Desk:
     """One run's effects."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, patience_ms: int = 3000) -> None:
         self.world = world
         self.applier = Applier(world)
         self.emitted = Emitted()
+        self.patience_ms = patience_ms
+
+    def wait(self, ms: int) -> str | None:
+        return "too late" if ms > self.patience_ms else None
 
     def apply(self, effect: Any, name: str = "i/0", fault: str | None = None) -> Any:
+        faults = {} if fault is None else {"mail": {fault: "always"}, "db": {fault: "always"}}
+        self.world.service_fault = Injector(faults, 1).service_fault
         return self.applier.apply(
             effect,
             effect_id=name,
@@ -39,7 +46,7 @@ class Desk:
             capability="email.send",
             authorized_by=ALLOWED,
             emit=self.emitted,
-            fault=fault,
+            wait=self.wait,
         )
 
     def fails(self, effect: Any, **more: Any) -> EffectFailedError:
@@ -119,6 +126,18 @@ def test_a_request_that_was_received_counts_though_its_answer_was_lost(fault: st
     receipt = one.emitted.payload("effect_applied")["receipt"]
     assert (receipt["ref"], receipt_number(receipt)) == ("request 1, no answer", 1)
     assert len(mail.journal) == len(one.world.ledger.entries) == 1
+
+
+@pytest.mark.parametrize(("status", "effects"), [(202, 1), (503, 0)])
+def test_an_answer_that_comes_too_late_is_lost_whatever_it_says(status: int, effects: int) -> None:
+    one = desk(Mock("mail", status, delay_ms=3001))
+    failed = one.fails(POST)
+    assert (failed.reason, failed.is_applied) == ("too late", bool(effects))
+    assert len(one.world.ledger.entries) == effects
+    assert one.emitted.types[1] == ("effect_applied" if effects else "effect_refused")
+    # The twin: within the caller's patience it is an answer like any other.
+    if effects:
+        assert desk(Mock("mail", status, delay_ms=3000)).apply(POST)["service"] == "mail"
 
 
 def test_a_service_that_is_down_ends_the_run() -> None:

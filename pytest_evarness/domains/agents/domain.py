@@ -20,7 +20,7 @@ from pytest_evarness.domains.agents.manifest import (
 from pytest_evarness.domains.agents.node.types import NODE_TYPES, REVOKING
 from pytest_evarness.domains.agents.state import DOMAIN, RunState
 from pytest_evarness.domains.agents.text import digest_of_value
-from pytest_evarness.domains.agents.vocabulary import CLASSIFICATIONS
+from pytest_evarness.domains.agents.vocabulary import CLASSIFICATIONS, EMITTED
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.quote import one_of, quoted
 from pytest_evarness.world.fault import SERVICE_FAULTS, TOOL_FAULTS
@@ -234,7 +234,7 @@ def _by_type(graph: Graph) -> dict[str, frozenset[str]]:
         for name in _OWN[node.type].emits:
             # A withdrawal speaks for the gate, at whatever node it comes about.
             is_apart = name == "approval_revoked" and node.type != "approval_gate"
-            if name not in _SHARED and not is_apart:
+            if name in EMITTED and not is_apart:
                 emitters.setdefault(name, set()).add(node.id)
     found = {f"{name}.node_id": frozenset(nodes) for name, nodes in emitters.items()}
     routers = [node.parsed for node in graph.nodes.values() if node.type == "intent_router"]

@@ -10,6 +10,7 @@ from pytest_evarness.core.interfaces import EnvironmentExhausted, NodeBlocked
 from pytest_evarness.domains.agents.acting import (
     AllowedCall,
     EffectsFailedError,
+    Patience,
     apply_effects,
     effects_of,
 )
@@ -196,13 +197,14 @@ class _Calling:
         if hits & NOT_ARRIVING:
             raise self._lost("injected: the call did not arrive", "before", *(hits & NOT_ARRIVING))
         answer = self._answer(manifest)
-        self._act(answer, manifest, rule, intent)
+        patience = Patience(self.context.clock, self.request.timeout_ms)
+        self._act(answer, manifest, rule, intent, patience)
         delay = self.state.faults.delay_ms(self.tool)
         late = ("delay_ms",) if delay else ()
-        self.context.clock.advance_ms(min(delay, self.request.timeout_ms))
-        if delay > self.request.timeout_ms:
+        too_late = patience.wait(delay)
+        if too_late is not None:
             # The other side did its work; only nobody waited for the answer.
-            raise self._lost(f"no answer within {self.request.timeout_ms} ms", "after", *late)
+            raise self._lost(too_late, "after", *late)
         for name, error in _LOSING.items():
             if name in hits:
                 raise self._lost(error, "after", *late, name)
@@ -218,7 +220,12 @@ class _Calling:
         return documents
 
     def _act(
-        self, answer: Mapping[str, Any], manifest: Mapping[str, Any], rule: str, intent: str
+        self,
+        answer: Mapping[str, Any],
+        manifest: Mapping[str, Any],
+        rule: str,
+        intent: str,
+        patience: Patience,
     ) -> None:
         """Do to the world what the call does."""
         call = AllowedCall(
@@ -229,11 +236,10 @@ class _Calling:
             query=self.query,
             args=self.args,
         )
+        effects = effects_of(answer, manifest)
         try:
-            apply_effects(effects_of(answer, manifest), call, self.state, self.context)
+            apply_effects(effects, call, self.state, self.context, patience)
         except EffectsFailedError as failed:
-            if failed.has_stalled:
-                self.context.clock.advance_ms(self.request.timeout_ms)
             injected = () if failed.injected is None else (failed.injected,)
             raise _LostAnswerError(failed.reason, failed.phase, injected) from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.event import EventType
+from pytest_evarness.core.vocabulary import DIGEST
 
 if TYPE_CHECKING:
     from pytest_evarness.core.registry import Registry
@@ -13,6 +14,7 @@ __all__ = [
     "CHAIN",
     "CLASSIFICATIONS",
     "DENIALS",
+    "EMITTED",
     "GOVERNANCE",
     "LAYOUTS",
     "PERSONAL",
@@ -66,12 +68,6 @@ GOVERNANCE = frozenset(
 _TEXT: dict[str, Any] = {"type": "string"}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
 _FLAG: dict[str, Any] = {"type": "boolean"}
-_DIGEST: dict[str, Any] = {
-    "type": "string",
-    "pattern": "^sha256:[0-9a-f]{64}$",
-    "minLength": 71,
-    "maxLength": 71,
-}
 _MAPPING: dict[str, Any] = {"type": "object"}
 
 
@@ -120,7 +116,7 @@ _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
                 "temperature": {"type": "number"},
                 "max_tokens": _COUNT,
                 "prompt_tokens": _COUNT,
-                "prompt_digest": _DIGEST,
+                "prompt_digest": DIGEST,
                 "text": _TEXT,
             },
         ),
@@ -155,7 +151,7 @@ _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
                 "term": _TEXT,
                 "ok": _FLAG,
                 "tokens": _COUNT,
-                "digest": _DIGEST,
+                "digest": DIGEST,
             },
         ),
     ),
@@ -174,7 +170,7 @@ _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
             {
                 "prompt": _TEXT,
                 "preview": _TEXT,
-                "artifact_digest": _DIGEST,
+                "artifact_digest": DIGEST,
                 "classification": _one_of(*CLASSIFICATIONS),
             },
             _COVERED,
@@ -183,7 +179,7 @@ _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
     "approval_granted": (
         "A person approved.",
         _object(
-            {"prompt": _TEXT, "artifact_digest": _DIGEST, "approver": _TEXT},
+            {"prompt": _TEXT, "artifact_digest": DIGEST, "approver": _TEXT},
             _COVERED,
         ),
     ),
@@ -202,7 +198,7 @@ _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "approval_revoked": (
         "An approval was taken back.",
-        _object({"artifact_digest": _DIGEST}),
+        _object({"artifact_digest": DIGEST}),
     ),
     "tool_called": (
         "A tool was called; every gate before it had allowed the call.",
@@ -212,7 +208,7 @@ _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
                 "tool_version": _TEXT,
                 "query": _TEXT,
                 "args": _MAPPING,
-                "args_digest": _DIGEST,
+                "args_digest": DIGEST,
                 "side_effects": _one_of("read", "write", "destructive"),
                 "network": _one_of("none", "outbound"),
                 "mode": _one_of("sim"),
@@ -262,10 +258,10 @@ _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
             {
                 **_REVISION,
                 "args": _MAPPING,
-                "args_digest": _DIGEST,
+                "args_digest": DIGEST,
                 "approved": {
                     "type": "array",
-                    "items": _DIGEST,
+                    "items": DIGEST,
                     "description": "What was approved so far in this run.",
                 },
             },
@@ -299,7 +295,7 @@ _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
     "memory_read": ("A memory was read.", _object({"turns": _COUNT, "tokens": _COUNT})),
     "audit_flushed": (
         "An audit log was written.",
-        _object({"events_shipped": _COUNT, "governance_events": _COUNT, "digest": _DIGEST}),
+        _object({"events_shipped": _COUNT, "governance_events": _COUNT, "digest": DIGEST}),
     ),
 }
 
@@ -321,6 +317,9 @@ _NAMED_ONLY: dict[str, tuple[str, dict[str, Any]]] = {
         ),
     ),
 }
+
+EMITTED = frozenset(_TYPES)
+"""The types that nodes of this domain emit, and nothing else does."""
 
 
 def register_events(registry: Registry) -> None:

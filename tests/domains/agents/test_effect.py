@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_evarness.domains.agents.text import digest_of_value
-from pytest_evarness.world.fault import SERVICE_FAULTS
+from pytest_evarness.world.fault import SERVICE_FAULTS, Injector
 from tests.domains.agents import harness as h
 from tests.world.ground import Database, Mock, World
 
@@ -58,7 +58,9 @@ def send(
     }
     if world is not None and world.workspace is not None:
         written["workspace"] = {}
-    return h.run(graph, written, world=world or World(Mock(), Database()))
+    world = world or World(Mock(), Database())
+    world.service_fault = Injector(written.get("faults", {}), 42).service_fault
+    return h.run(graph, written, world=world)
 
 
 def seen(run: Run, *kinds: str) -> list[str]:
@@ -272,6 +274,17 @@ def test_an_answer_that_comes_too_late_was_an_effect_all_the_same() -> None:
     assert h.payload(in_time, "tool_result")["injected"] == ["email.send.delay_ms"]
 
 
+def test_the_delays_of_a_tool_and_of_its_services_add_up() -> None:
+    def run(ms: int) -> Run:
+        world = World(Mock(delay_ms=2000), Database())
+        return send(POST, world=world, faults={"email.send": {"delay_ms": ms}})
+
+    assert run(1000).status == "completed"
+    late = run(1001)
+    assert h.payload(late, "tool_error")["error"] == "no answer within 3000 ms"
+    assert applied(late) == ["n2#1/0"]
+
+
 def test_an_answer_that_comes_twice_was_one_effect() -> None:
     run = send(POST, faults={"email.send": {"duplicate_answer": "always"}})
     assert seen(run, "effect_applied", "tool_result") == ["effect_applied"] + ["tool_result"] * 2
@@ -377,7 +390,7 @@ _FAULTS = st.fixed_dictionaries(
 def test_the_ledger_holds_exactly_what_the_services_did(
     faults: dict[str, Any], seed: int, statuses: list[int], key: bool
 ) -> None:
-    world = World(mail := Mock("mail", *statuses), db := Database())
+    world = World(mail := Mock("mail", *statuses), db := Database(), faults=faults, seed=seed)
     more = {"idempotency_key": "k"} if key else {}
     row = {"sql": {**INSERT["sql"], "params": ["{query}", 1]}}
     config = {"tool": "email.send", "approve_side_effects": True, "retries": 3}
