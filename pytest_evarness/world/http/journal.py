@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
-from pytest_evarness.world.http.limit import MAX_JOURNAL, MAX_REQUESTS
+from pytest_evarness.core.secret import Masker
+from pytest_evarness.world.http.limit import MAX_JOURNAL, MAX_KEPT, MAX_REQUESTS
 from pytest_evarness.world.http.message import Received, body_record
 from pytest_evarness.world.http.route import Planned, Route, compile_routes, find_route
 from pytest_evarness.world.http.view import View
@@ -52,11 +54,21 @@ class Journal:
     Args:
         service: Its name.
         config: As ``parse_mock`` gives it.
+        secrets: Values by name; digests are taken over bodies without them.
+        note: Writes a line of the audit log.
     """
 
-    def __init__(self, service: str, config: JsonObject) -> None:
+    def __init__(
+        self,
+        service: str,
+        config: JsonObject,
+        secrets: Mapping[str, str] | None = None,
+        note: Callable[[str, JsonObject], None] | None = None,
+    ) -> None:
         self._service = service
         self._config: Any = config
+        self._masker = Masker(secrets) if secrets else None
+        self._note = note
         self._lock = threading.Lock()
         self._entries: list[dict[str, Any]] = []
         self._fresh: list[dict[str, Json]] = []
@@ -97,7 +109,12 @@ class Journal:
                 "path": received.path,
                 "query": [list(pair) for pair in received.query],
                 "headers": [list(pair) for pair in received.headers],
-                **body_record(received.body, self._room, is_whole=received.problem is None),
+                **body_record(
+                    received.body,
+                    self._room,
+                    is_whole=received.problem is None,
+                    masker=self._masker,
+                ),
             }
             index, plan = self._plan(received, record, is_full=is_full)
             happens = injected or plan.fault
@@ -115,6 +132,8 @@ class Journal:
                     "body_digest": record["body_digest"],
                 }
             )
+            if self._note is not None:
+                self._note("http_call", self._call(received, record, plan))
             keeps = self._config["record"] and not is_full
             if keeps:
                 self._entries.append(record)
@@ -144,6 +163,21 @@ class Journal:
         k = self._hits.get(index, 0)
         self._hits[index] = k + 1
         return index, self._routes[index].plan(k)
+
+    def _call(
+        self, received: Received, record: Mapping[str, Any], plan: Planned
+    ) -> dict[str, Json]:
+        """What a script of the user's own reads in the audit log."""
+        query = urlencode(received.query)
+        answered = record["status"] is not None and received.method != "HEAD"
+        return {
+            "service": self._service,
+            "method": received.method,
+            "url": f"http://{self._service}{received.path}{'?' if query else ''}{query}",
+            "status": record["status"],
+            "request_body": received.body[:MAX_KEPT].decode("utf-8", "replace"),
+            "response_body": plan.body.decode("utf-8", "replace") if answered else "",
+        }
 
     def drain(self) -> list[dict[str, Json]]:
         """Payloads of ``http_request`` events since the last call, in the order of receipt."""

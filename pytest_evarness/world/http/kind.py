@@ -36,4 +36,4 @@ class HttpMockType:
         """A mock for one run."""
         from pytest_evarness.world.http.mock import HttpMock
 
-        return HttpMock(setting.name, setting.config)
+        return HttpMock(setting.name, setting.config, setting.secrets, setting.record)

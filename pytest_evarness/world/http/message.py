@@ -19,6 +19,7 @@ from pytest_evarness.world.http.limit import MAX_KEPT
 
 if TYPE_CHECKING:
     from pytest_evarness.core.json import Json
+    from pytest_evarness.core.secret import Masker
 
 __all__ = [
     "NOT_RECORDED",
@@ -141,13 +142,16 @@ def body_bytes(body: Json) -> tuple[bytes, str | None]:
     return data, "application/json"
 
 
-def body_record(data: bytes, room: int, *, is_whole: bool) -> dict[str, Any]:
+def body_record(
+    data: bytes, room: int, *, is_whole: bool, masker: Masker | None = None
+) -> dict[str, Any]:
     """What the journal holds of a body: ``body`` or ``body_base64``, its digest, how it was cut.
 
     Args:
         data: What was read.
         room: How many bytes may be kept.
         is_whole: Whether that was all of it.
+        masker: The digest is taken without secrets, as it would tell a short one to who tries.
 
     Returns:
         ``{body, body_digest}``, where ``body`` is null for bytes that are no UTF-8 text and
@@ -155,7 +159,14 @@ def body_record(data: bytes, room: int, *, is_whole: bool) -> dict[str, Any]:
         then is the number of all bytes, and absent where not even the digest is of the whole.
     """
     limit = min(MAX_KEPT, room)
-    record: dict[str, Any] = {"body_digest": f"sha256:{hashlib.sha256(data).hexdigest()}"}
+    shown = data
+    if masker is not None:
+        # As the world masks the text later; where the bytes are no text, its letters are ASCII.
+        try:
+            shown = masker.text(data.decode("utf-8")).encode("utf-8")
+        except UnicodeDecodeError:
+            shown = masker.text(data.decode("latin-1")).encode("utf-8")
+    record: dict[str, Any] = {"body_digest": f"sha256:{hashlib.sha256(shown).hexdigest()}"}
     if len(data) > limit or not is_whole:
         record["truncated"] = True
         if is_whole:

@@ -46,10 +46,16 @@ class HttpMock:
 
     kind = "http_mock"
 
-    def __init__(self, name: str, config: JsonObject) -> None:
+    def __init__(
+        self,
+        name: str,
+        config: JsonObject,
+        secrets: Mapping[str, str] | None = None,
+        note: Callable[[str, JsonObject], None] | None = None,
+    ) -> None:
         self._name = name
         self._config = config
-        self._journal = Journal(name, config)
+        self._journal = Journal(name, config, secrets, note)
         self._server: Server | None = None
         self._problem: str | None = None
         self._is_sealed = False
@@ -108,9 +114,8 @@ class HttpMock:
         if taken is None:
             raise EffectFailedError(f"{self._name}: the connection was refused")
         if taken.fault is not None:
-            raise EffectFailedError(
-                f"{self._name}: {_REASONS.get(taken.fault, taken.fault)}", is_applied=True
-            )
+            why = _REASONS.get(taken.fault, taken.fault)
+            raise EffectFailedError(f"{self._name}: {why}", is_applied=True, n=taken.n)
         return _answer(taken, has_body=received.method != "HEAD")
 
     def _received(
