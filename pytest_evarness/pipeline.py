@@ -345,6 +345,9 @@ class Engine(AbstractContextManager["Engine"]):
             possible=self._possible(case),
             leftovers=tuple(run_a.leftovers),
             world=json.loads(run_a.world_text),
+            world_b=json.loads(run_b.world_text)
+            if run_b is not None and run_b.world_digest != run_a.world_digest
+            else None,
         )
 
     def _scene(

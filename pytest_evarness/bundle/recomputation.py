@@ -225,6 +225,7 @@ def _evidence(
         possible=None if graph is None else possible_types(graph, registry, named_types(items)),
         leftovers=tuple(replica["leftovers"]),
         world=json.loads(replica["world"]),
+        world_b=None if replica["world_b"] is None else json.loads(replica["world_b"]),
     )
 
 

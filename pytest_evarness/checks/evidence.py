@@ -100,6 +100,7 @@ class Evidence:
         output: The whole output of run A; None when it set none.
         possible: Event types that the graph can emit; None when that is not known.
         world: The end state of run A as it is sealed, secrets masked.
+        world_b: Run B's, only where its digest differs from run A's.
         gathered: What each check saw, by item id.
     """
 
@@ -112,6 +113,7 @@ class Evidence:
     possible: frozenset[str] | None = None
     leftovers: tuple[str, ...] = field(default=())
     world: JsonObject = field(default_factory=dict)
+    world_b: JsonObject | None = None
     gathered: Mapping[str, Gathered] = field(default_factory=dict)
 
 

@@ -6,6 +6,7 @@ Source: docs/kernel.md, "Reproduction".
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.checks.found import found
@@ -53,6 +54,17 @@ def judge_reproduction(item: PlannedItem, evidence: Evidence) -> Finding:
             item,
             Outcome.PASS,
             f"both runs gave the same {a.events} events and the same world",
+        )
+    if a.trace_digest == b.trace_digest and evidence.world_b is not None:
+        place, lines = first_world_difference(evidence.world, evidence.world_b)
+        return _finding(
+            item,
+            Outcome.FAIL,
+            f"both runs gave the same events and another world: {place}: {lines[0]}",
+            expected=f"world {a.world_digest}",
+            observed=f"world {b.world_digest}",
+            notes=tuple(lines),
+            entries=(place,),
         )
     if a.trace_digest == b.trace_digest:
         what = "world" if a.world_digest != b.world_digest else "status"
@@ -105,6 +117,76 @@ def first_difference(
     return index, [f"run A ends after {len(first)} events, run B has {len(second)}"]
 
 
+def first_world_difference(one: Any, other: Any) -> tuple[str, list[str]]:
+    """The first file, row, request or effect at which two worlds part, and how, at most ten lines.
+
+    Args:
+        one: Run A's world as it is sealed.
+        other: Run B's, not equal to it.
+    """
+    for place, left, right in _parts(one, other):
+        lines = list(islice(_part_differences(left, right), MAX_DIFFERENCES))
+        if lines:
+            return place, lines
+    return "world", list(islice(_differences("", one, other), MAX_DIFFERENCES))
+
+
+def _part_differences(left: Any, right: Any) -> Iterator[str]:
+    if left is None:
+        yield f"only in run B ({shown(right)})"
+    elif right is None:
+        yield f"only in run A ({shown(left)})"
+    else:
+        yield from _differences("", left, right)
+
+
+def _parts(one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
+    """What can be shown by itself, in both worlds: None where one of them has none."""
+    files = [_by(world.get("workspace") or {}, "files", "path") for world in (one, other)]
+    for path, left, right in _pairs(*files):
+        yield f"file {path}", left, right
+    services = [_by(world, "services", "name") for world in (one, other)]
+    for name, left, right in _pairs(*services):
+        if left is None or right is None:
+            yield f"service {name}", left, right
+            continue
+        for what, key, by in (("table", "tables", "name"), ("request", "requests", "n")):
+            for entry, first, second in _pairs(_by(left, key, by), _by(right, key, by)):
+                place = f"{what} {entry} of {name}"
+                if what == "table" and first is not None and second is not None:
+                    yield from _rows(place, first, second)
+                yield place, first, second
+        yield f"service {name}", left, right
+    ledgers = [dict(enumerate(world.get("ledger") or ())) for world in (one, other)]
+    for index, left, right in _pairs(*ledgers):
+        yield f"effect {index} of the ledger", left, right
+
+
+def _rows(place: str, one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
+    columns = one.get("columns")
+    if columns != other.get("columns"):
+        return
+    rows = [table.get("rows") or () for table in (one, other)]
+    named = [
+        {index: dict(zip(columns, row, strict=False)) for index, row in enumerate(part)}
+        for part in rows
+    ]
+    for index, left, right in _pairs(*named):
+        yield f"row {index} of {place}", left, right
+
+
+def _by(holder: Any, key: str, by: str) -> dict[Any, Any]:
+    entries = holder.get(key)
+    if not isinstance(entries, list):
+        return {}
+    return {entry[by]: entry for entry in entries if isinstance(entry, Mapping) and by in entry}
+
+
+def _pairs(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> Iterator[tuple[Any, Any, Any]]:
+    for key in sorted({*one, *other}, key=lambda key: (isinstance(key, str), key)):
+        yield key, one.get(key), other.get(key)
+
+
 def _differences(path: str, one: Any, other: Any) -> Iterator[str]:
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for key in sorted({*one, *other}):
@@ -139,6 +221,7 @@ def _finding(
     expected: str | None = None,
     observed: str | None = None,
     notes: tuple[str, ...] = (),
+    entries: tuple[str, ...] = (),
 ) -> Finding:
     return found(
         item,
@@ -146,6 +229,8 @@ def _finding(
         reason,
         causes=causes,
         decisive_seq=seq,
-        witness=Witness(events=events, expected=expected, observed=observed, notes=notes),
+        witness=Witness(
+            events=events, expected=expected, observed=observed, notes=notes, entries=entries
+        ),
         looked_at=("trace digest", "chain digest", "world digest", "status"),
     )

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from pytest_evarness.checks.reproduction import first_difference, judge_reproduction
+import pytest
+
+from pytest_evarness.checks.reproduction import (
+    first_difference,
+    first_world_difference,
+    judge_reproduction,
+)
 from pytest_evarness.core.outcome import Cause, Outcome
 from tests.checks.builders import END, REPRODUCES, evidence, trace
 
@@ -72,3 +79,66 @@ def test_another_world_after_the_same_events_fails() -> None:
     assert got.b is not None
     other = replace(got, b=replace(got.b, world_digest="sha256:11"))
     assert judge_reproduction(REPRODUCES, other).outcome is Outcome.FAIL
+
+
+def world_of(**parts: Any) -> dict[str, Any]:
+    file = {"path": "a.txt", "type": "file", "mode": "0644", "size": 1, "sha256": "sha256:aa"}
+    return {
+        "workspace": {"files": [parts.get("file", file)], "added": [], "removed": []},
+        "services": [
+            {
+                "name": "db",
+                "type": "sqlite",
+                "tables": [
+                    {"name": "t", "columns": ["id", "v"], "rows": parts.get("rows", [[1, "x"]])}
+                ],
+            },
+            {"name": "mail", "type": "http_mock", "requests": parts.get("requests", [])},
+        ],
+        "ledger": parts.get("ledger", []),
+    }
+
+
+REQUEST = {"n": 1, "method": "POST", "path": "/a"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "place", "line"),
+    [
+        (
+            {"file": {"path": "a.txt", "type": "file", "mode": "0755", "sha256": "sha256:aa"}},
+            "file a.txt",
+            'mode: "0644" in run A, "0755" in run B',
+        ),
+        ({"file": {"path": "b.txt"}}, "file a.txt", "only in run A"),
+        ({"rows": [[1, "y"]]}, "row 0 of table t of db", 'v: "x" in run A, "y" in run B'),
+        ({"rows": [[1, "x"], [2, "z"]]}, "row 1 of table t of db", "only in run B"),
+        ({"requests": [REQUEST]}, "request 1 of mail", "only in run B"),
+        ({"ledger": [{"effect_id": "n#0/0"}]}, "effect 0 of the ledger", "only in run B"),
+    ],
+)
+def test_the_first_file_row_request_or_effect_that_differs_is_shown(
+    parts: dict[str, Any], place: str, line: str
+) -> None:
+    found, lines = first_world_difference(world_of(), world_of(**parts))
+    assert found == place
+    assert lines[0].startswith(line)
+    got = evidence("completed", START, FINISH)
+    assert got.b is not None
+    other = replace(
+        got,
+        b=replace(got.b, world_digest="sha256:11"),
+        world=world_of(),
+        world_b=world_of(**parts),
+    )
+    judged = judge_reproduction(REPRODUCES, other)
+    assert judged.outcome is Outcome.FAIL
+    assert judged.reason.startswith(f"both runs gave the same events and another world: {place}:")
+    assert judged.witness.entries == (place,)
+
+
+def test_a_difference_that_stands_nowhere_by_itself_is_told_all_the_same() -> None:
+    other = world_of()
+    other["workspace"]["added"] = ["x"]
+    place, lines = first_world_difference(world_of(), other)
+    assert (place, lines) == ("world", ["workspace.added: 0 elements in run A, 1 in run B"])
