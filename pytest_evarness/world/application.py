@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_evarness.core.json import Json, JsonObject
     from pytest_evarness.core.secret import Masker
+    from pytest_evarness.world.fault import Injector
     from pytest_evarness.world.service import Service
 
 __all__ = ["MAILBOX", "WORKSPACE", "Applier", "Emit", "Ground", "Wait", "receipt_number"]
@@ -58,8 +59,9 @@ class Ground(Protocol):
     def masker(self) -> Masker:
         """Replaces secrets: digests are taken over what may be shown."""
 
-    def service_fault(self, service: str, /) -> str | None:
-        """What the service does to this request: ``refuse``, ``reset``, ``stall``; or None."""
+    @property
+    def faults(self) -> Injector:
+        """What services do to a request instead of answering it."""
 
     def settle(self, emit: Emit, /) -> None:
         """Emit what services saw since the last call."""
@@ -190,7 +192,7 @@ class _Attempt:
         service = str(asked[self.kind].get("service", ""))
         if service:
             self._check_up(service)
-            self.fault = self.ground.service_fault(service)
+            self.fault = self.ground.faults.service_fault(service)
         if self.fault == "refuse":
             raise EffectFailedError(f"{service}: the connection was refused")
         key = asked.get("idempotency_key")

@@ -156,7 +156,7 @@ class World:
         faults: Mapping[str, Any] | None = None,
         seed: int = 0,
     ) -> None:
-        self.service_fault = Injector(faults or {}, seed).service_fault
+        self.faults = Injector(faults or {}, seed)
         self.services = {service.name: service for service in services}
         self.workspace = workspace
         self.masker = Masker(secrets or {})

@@ -38,7 +38,7 @@ class Desk:
 
     def apply(self, effect: Any, name: str = "i/0", fault: str | None = None) -> Any:
         faults = {} if fault is None else {"mail": {fault: "always"}, "db": {fault: "always"}}
-        self.world.service_fault = Injector(faults, 1).service_fault
+        self.world.faults = Injector(faults, 1)
         return self.applier.apply(
             effect,
             effect_id=name,

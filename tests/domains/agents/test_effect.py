@@ -59,7 +59,7 @@ def send(
     if world is not None and world.workspace is not None:
         written["workspace"] = {}
     world = world or World(Mock(), Database())
-    world.service_fault = Injector(written.get("faults", {}), 42).service_fault
+    world.faults = Injector(written.get("faults", {}), 42)
     return h.run(graph, written, world=world)
 
 
