@@ -18,6 +18,9 @@ __all__ = ["SERVICE_TYPES", "register"]
 
 SERVICE_TYPES: tuple[tuple[str, str, str], ...] = (
     ("http_mock", "pytest_evarness.world.http.kind", "HttpMockType"),
+    ("mysql", "pytest_evarness.world.sql.mysql", "MysqlType"),
+    ("postgres", "pytest_evarness.world.sql.postgres", "PostgresType"),
+    ("sqlite", "pytest_evarness.world.sql.sqlite", "SqliteType"),
 )
 """``(type, module, class)`` of each packaged service type; loaded when a scenario names it."""
 
