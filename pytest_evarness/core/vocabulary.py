@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.registry import Registry
 
 __all__ = [
+    "DIGEST",
     "KERNEL",
     "TEXT_BYTES",
     "approximate_tokens",
@@ -100,12 +101,14 @@ def _clip_value(value: Any) -> tuple[Any, bool]:
 _TEXT: JsonObject = {"type": "string"}
 _COUNT: JsonObject = {"type": "integer", "minimum": 0}
 _TRUNCATED: JsonObject = {"const": True, "description": "present where a text was cut at 4 KiB"}
-_DIGEST: JsonObject = {
+DIGEST: JsonObject = {
     "type": "string",
     "pattern": "^sha256:[0-9a-f]{64}$",
+    # Validators let '$' stand before a last line break as well.
     "minLength": 71,
     "maxLength": 71,
 }
+"""The schema of every digest in a payload; conditions on one are held to it."""
 
 
 def _schema(
@@ -128,7 +131,7 @@ _OUTPUT: JsonObject = {
             "properties": {
                 "text": _TEXT,
                 "tokens": _COUNT,
-                "digest": _DIGEST,
+                "digest": DIGEST,
                 "truncated": _TRUNCATED,
             },
             "required": ["text", "tokens", "digest"],

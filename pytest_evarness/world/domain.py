@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["WorldDomain"]
 
+_WITH_RECEIPT = tuple(
+    f"effect_{word}.receipt.service" for word in ("applied", "refused", "replayed")
+)
 _SERVICES = "services"
 
 
@@ -93,9 +96,13 @@ class WorldDomain:
     def identities(
         self, graph: Graph, environment: JsonObject, overlays: JsonObject
     ) -> Mapping[str, frozenset[str]]:
-        """Names of services."""
+        """Names of services, and what a receipt may be of."""
+        from pytest_evarness.world.application import MAILBOX, WORKSPACE
+
         del graph, overlays
-        return {"service": frozenset(_services(environment))}
+        services = frozenset(_services(environment))
+        receipts = dict.fromkeys(_WITH_RECEIPT, services | {MAILBOX, WORKSPACE})
+        return {"service": services, **receipts}
 
     def aliases(self, overlays: JsonObject) -> Mapping[str, str]:
         """None."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.event import EventType
+from pytest_evarness.core.vocabulary import DIGEST
 
 if TYPE_CHECKING:
     from pytest_evarness.core.registry import Registry
@@ -16,8 +17,7 @@ SOURCE = "world"
 EFFECT_KINDS = ("http", "sql", "file", "message")
 
 _TEXT: dict[str, Any] = {"type": "string"}
-_DIGEST: dict[str, Any] = {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}
-_OPTIONAL_DIGEST: dict[str, Any] = {**_DIGEST, "type": ["string", "null"]}
+_OPTIONAL_DIGEST: dict[str, Any] = {**DIGEST, "type": ["string", "null"]}
 
 
 def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -33,7 +33,7 @@ _RECEIPT = _object(
     {
         "service": {**_TEXT, "description": "A declared service, 'workspace' or 'mailbox'."},
         "ref": {**_TEXT, "description": "Journal number and status, rows changed, or a path."},
-        "digest": {**_DIGEST, "description": "Of what the world answered."},
+        "digest": {**DIGEST, "description": "Of what the world answered."},
     }
 )
 _EFFECT: dict[str, Any] = {
@@ -42,7 +42,7 @@ _EFFECT: dict[str, Any] = {
     "capability": {**_TEXT, "description": "The tool's id, whichever alias was used."},
     "kind": {"enum": list(EFFECT_KINDS)},
     "target": _TEXT,
-    "digest": {**_DIGEST, "description": "Of the effect as it was asked for."},
+    "digest": {**DIGEST, "description": "Of the effect as it was asked for."},
     "authorized_by": _object(
         {
             "rule": {**_TEXT, "description": "The rule that allowed the call."},
@@ -67,7 +67,7 @@ _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
                     "type": ["integer", "null"],
                     "description": "As answered; null where no answer was sent.",
                 },
-                "body_digest": _DIGEST,
+                "body_digest": DIGEST,
             }
         ),
     ),

@@ -686,6 +686,26 @@ def test_every_type_lists_its_fields(registry: Registry) -> None:
     assert is_open == {"budget_breached"}
 
 
+def test_every_digest_has_one_form(registry: Registry) -> None:
+    found = set()
+    for name, entry in registry.event_types.items():
+        pending: list[tuple[str, Any]] = [(name, entry.schema)]
+        while pending:
+            at, schema = pending.pop()
+            if isinstance(schema, dict):
+                text = {"type": schema.get("type")}
+                if "string" in str(text) and "digest" in at.rpartition(".")[2]:
+                    found.add(at)
+                    place = Place.of({**schema, "type": "string"})
+                    assert not place.fits("abc"), at
+                    assert not place.fits("sha256:" + "0" * 64 + "\n"), at
+                    assert place.fits("sha256:" + "0" * 64), at
+                pending += [(f"{at}.{key}", one) for key, one in schema.items() if key != "enum"]
+            elif isinstance(schema, list):
+                pending += [(at, one) for one in schema]
+    assert len(found) >= 12, found
+
+
 def test_closed_lists_of_words_are_those_that_are_emitted() -> None:
     assert set(CHAIN) == set(CHAIN_RULES)
     assert set(LAYOUTS) == set(_LAYOUTS)

@@ -120,6 +120,17 @@ def test_a_type_that_several_nodes_speak_of_is_free(desk: Project) -> None:
     desk.load(scenario({"never": {"type": "retrieval_performed", "node_id": "n1"}}))
 
 
+def test_a_receipt_is_of_a_declared_service(desk: Project) -> None:
+    mock = {"type": "http_mock", "routes": [{"method": "POST", "path": "/m", "status": 202}]}
+    environment = {**SCENARIO["environment"], "services": {"mail": mock}}
+    for good in ("mail", "mailbox", "workspace"):
+        rule = never("effect_applied", "receipt.service", good)
+        desk.load(scenario(rule, environment=environment))
+    for path, kind in (("receipt.service", "effect_applied"), ("service", "http_request")):
+        rule = never(kind, path, "mial")
+        assert "write 'mail'" in desk.refused(scenario(rule, environment=environment))
+
+
 def test_what_another_case_brings_is_declared(desk: Project) -> None:
     """One file is judged by one rule: a name is refused only where no case has it."""
     cases = {
