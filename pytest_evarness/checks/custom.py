@@ -147,9 +147,10 @@ class Custom(CheckKind):
                         f"this system has no sandbox to run the script in ({sandbox.why}); with"
                         " 'runs_in: host' it runs without one",
                     )
-                # A service listens on the host's own loopback, which a network of its own hides.
-                confined = {"writes": True, "network": not places.has_ports}
-                argv = sandbox.wrap(argv, writable=places.writable, network=places.has_ports)
+                argv, is_alone = sandbox.wrap_with(
+                    argv, writable=places.writable, addresses=places.services.values()
+                )
+                confined = {"writes": sandbox.writes, "network": is_alone}
             try:
                 ended = run_command(
                     argv,
@@ -334,11 +335,6 @@ class _Places:
     home: Path
     logs: Path
     services: Mapping[str, Mapping[str, Json]]
-
-    @property
-    def has_ports(self) -> bool:
-        """Whether a service is reached over the host's loopback."""
-        return any("port" in address for address in self.services.values())
 
     @property
     def files(self) -> list[Path]:

@@ -50,8 +50,9 @@ def run_in(
     """Run a command in the world's workspace; the audit log gets a line of it.
 
     The sandbox leaves it the workspace, the files of services and a folder for temporary files to
-    write. It has no network, unless a service can be reached only by one: then it has this
-    machine's, and the world notes that nobody knows what it reached.
+    write. Of the network it has the services alone, unless one of them can be reached in no other
+    way than by this machine's: then it has that, and the world notes that nobody knows what it
+    reached.
 
     Raises:
         RuntimeError: It could not be started.
@@ -66,7 +67,6 @@ def run_in(
         home,
         {**service_variables(addresses, world.kinds), **{str(k): str(v) for k, v in env.items()}},
     )
-    needs_network = any("path" not in address for address in addresses.values())
     sandbox = find_sandbox()
     line = argv
     if sandbox.name == "none":
@@ -74,8 +74,8 @@ def run_in(
     else:
         files = [Path(str(one["path"])).parent for one in addresses.values() if "path" in one]
         writable = [home, *([] if workspace is None else [workspace]), *files]
-        line = sandbox.wrap(argv, writable=writable, network=needs_network)
-        if needs_network:
+        line, is_alone = sandbox.wrap_with(argv, writable=writable, addresses=addresses.values())
+        if not is_alone:
             world.unsandboxed.add("network")
     try:
         ended = run_command(

@@ -2,9 +2,12 @@
 
 A script of its own, the standard library only, started by :mod:`pytest_evarness.world.sandbox` as
 ``python confine.py SETTING PROGRAM WORD...`` with a setting in JSON: ``{"writable": [folders],
-"network": boolean, "user": boolean}``. It makes namespaces of its own, in which everything but
-those folders is mounted read-only and, without ``network``, only a loopback of its own is there;
-then it gives up every capability, so that nothing of this can be undone.
+"network": boolean, "ports": [numbers], "user": boolean}``. It makes namespaces of its own, in which
+everything but those folders is mounted read-only and, without ``network``, only a loopback of its
+own is there; then it gives up every capability, so that nothing of this can be undone.
+
+The loopback of the host is out of reach as well, but for ``ports``: a second process, which stays
+outside, passes on what is sent to them. It does nothing else, and ends with the command.
 """
 
 # Path would take longer to load than all of this takes to run.
@@ -12,10 +15,13 @@ then it gives up every capability, so that nothing of this can be undone.
 
 from __future__ import annotations
 
+import _thread
+import contextlib
 import ctypes
 import fcntl
 import json
 import os
+import signal
 import socket
 import struct
 import sys
@@ -35,6 +41,7 @@ _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 _CLONE_TREE, _FROM_DESCRIPTOR, _WHOLE_TREE, _HERE = 0x1, 0x4, 0x8000, -100
 _READ_ONLY = 0x1
 
+_PARENT_DEATH_SIGNAL = 1
 _NO_NEW_PRIVILEGES, _DROP_BOUND, _AMBIENT, _CLEAR_AMBIENT = 38, 24, 47, 4
 _CAPABILITIES = 64
 
@@ -114,6 +121,87 @@ def _start_loopback() -> None:
         fcntl.ioctl(control, _SET_INTERFACE, struct.pack("16sH14x", b"lo", _UP))
 
 
+# -- ports that are passed on ----------------------------------------------------------------------
+
+
+def _forward(count: int, parent: int, channel: socket.socket) -> NoReturn:
+    """Serve the listeners that arrive over ``channel`` until the parent is gone."""
+    _libc.prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(0)
+    # The command's own streams: they would stay open for as long as this process lives.
+    nothing = os.open("/dev/null", os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nothing, number)
+    _, descriptors, _, _ = socket.recv_fds(channel, 1, count)
+    for descriptor in descriptors:
+        _thread.start_new_thread(_serve, (socket.socket(fileno=descriptor),))
+    while True:
+        signal.pause()
+
+
+def _serve(listener: socket.socket) -> None:
+    host, port = listener.getsockname()
+    while True:
+        inside, _ = listener.accept()
+        try:
+            outside = socket.create_connection((host, port))
+        except OSError:
+            _reset(inside)
+            continue
+        _thread.start_new_thread(_pass_on, (inside, outside))
+        _thread.start_new_thread(_pass_on, (outside, inside))
+
+
+def _pass_on(source: socket.socket, target: socket.socket) -> None:
+    """Bytes until the end, then the end; where it broke off, so that this is seen as well."""
+    try:
+        while data := source.recv(1 << 16):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        _reset(target)
+        _reset(source)
+
+
+def _reset(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        # Wakes the thread that still reads it, which then lets go of it as well.
+        connection.shutdown(socket.SHUT_RD)
+    connection.close()
+
+
+def _start_forwarder(ports: list[int]) -> socket.socket | None:
+    """Fork it while this process is still outside; what the listeners are sent over."""
+    if not ports:
+        return None
+    ours, theirs = socket.socketpair()
+    parent = os.getpid()
+    if os.fork() == 0:
+        try:
+            ours.close()
+            _forward(len(ports), parent, theirs)
+        finally:
+            os._exit(0)
+    theirs.close()
+    return ours
+
+
+def _listen(ports: list[int], channel: socket.socket) -> None:
+    """Open the same ports inside, and hand them out."""
+    with contextlib.ExitStack() as stack:
+        listeners = [
+            stack.enter_context(socket.create_server(("127.0.0.1", port), backlog=128))
+            for port in ports
+        ]
+        socket.send_fds(channel, [b"p"], [listener.fileno() for listener in listeners])
+    channel.close()
+
+
+# -- confinement -----------------------------------------------------------------------------------
+
+
 def _give_up_privileges() -> None:
     _libc.prctl(_AMBIENT, _CLEAR_AMBIENT, 0, 0, 0)
     for capability in range(_CAPABILITIES):
@@ -124,6 +212,8 @@ def _give_up_privileges() -> None:
 def _confine(setting: dict[str, Any]) -> None:
     user, group = os.geteuid(), os.getegid()
     here = os.getcwd()
+    ports = [] if setting["network"] else setting["ports"]
+    channel = _start_forwarder(ports)
     flags = _NEW_MOUNTS | _NEW_IPC
     flags |= 0 if setting["network"] else _NEW_NETWORK
     flags |= _NEW_USER if setting["user"] else 0
@@ -141,6 +231,8 @@ def _confine(setting: dict[str, Any]) -> None:
         _set_read_only(folder, on=False)
     if not setting["network"]:
         _start_loopback()
+    if channel is not None:
+        _listen(ports, channel)
     # The way there led over a mount that is read-only by now.
     os.chdir(here)
     _give_up_privileges()

@@ -12,15 +12,20 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_evarness.world.process import CannotRunError, Ended, plain_environment, run_command
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.json import Json
 
 __all__ = ["NO_SANDBOX", "Sandbox", "find_sandbox", "try_sandbox"]
 
 _PROBE_SECONDS = 20.0
+_LOOPBACK = frozenset({"127.0.0.1", "localhost"})
 
 # Run inside: tries each thing that is to be denied, and the one that is to work.
 _PROBE = """\
@@ -62,29 +67,73 @@ class Sandbox:
     kind: str = ""
 
     def wrap(
-        self, argv: Sequence[str], *, writable: Sequence[Path], network: bool = False
+        self,
+        argv: Sequence[str],
+        *,
+        writable: Sequence[Path],
+        network: bool = False,
+        ports: Sequence[int] = (),
     ) -> list[str]:
         """The command line that runs ``argv`` inside.
 
         Args:
             argv: Program and words.
-            writable: The folders in which it may write; absolute.
+            writable: The folders and files that it may write; absolute.
             network: Leave it the host's network; what it may reach then is everything.
+            ports: Ports of the host's loopback that it may reach all the same.
 
         Raises:
-            ValueError: There is no sandbox.
+            ValueError: There is no sandbox, or it cannot pass on ports.
         """
         if self.name == "none":
             raise ValueError(f"there is no sandbox here: {self.why}")
         folders = [str(folder) for folder in writable]
         if self.name == "bubblewrap":
+            if ports:
+                raise ValueError("bubblewrap passes on no ports")
             binds = [word for folder in folders for word in ("--bind", folder, folder)]
             words = [self.kind, "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev"]
             words += ["--proc", "/proc", *binds, "--unshare-ipc", "--cap-drop", "ALL"]
             return [*words, *([] if network else ["--unshare-net"]), "--", *argv]
-        setting = {"writable": folders, "network": network, "user": self.kind == "user"}
+        setting = {
+            "writable": folders,
+            "network": network,
+            "ports": list(ports),
+            "user": self.kind == "user",
+        }
         script = Path(__file__).with_name("confine.py")
         return [sys.executable, "-I", "-S", "-B", str(script), json.dumps(setting), *argv]
+
+    def wrap_with(
+        self,
+        argv: Sequence[str],
+        *,
+        writable: Sequence[Path],
+        addresses: Iterable[Mapping[str, Json]],
+    ) -> tuple[list[str], bool]:
+        """The same for a command that is to reach some services, and nothing else if possible.
+
+        Args:
+            argv: Program and words.
+            writable: As above.
+            addresses: Of services: ``{path}`` or ``{host, port, ...}``.
+
+        Returns:
+            The command line, and whether the network is out of reach but for those services. It is
+            not where one of them is elsewhere than on the loopback, or the sandbox cannot pass on
+            ports: then everything is in reach.
+        """
+        ports = set()
+        is_near = True
+        for address in addresses:
+            port = address.get("port")
+            if isinstance(port, int) and address.get("host") in _LOOPBACK:
+                ports.add(port)
+            elif "path" not in address:
+                is_near = False
+        if is_near and (not ports or self.name == "namespaces"):
+            return self.wrap(argv, writable=writable, ports=sorted(ports)), self.network
+        return self.wrap(argv, writable=writable, network=True), False
 
     @property
     def sentence(self) -> str:
