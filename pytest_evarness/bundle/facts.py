@@ -39,13 +39,15 @@ def environment_facts(
         plugins: Names of further distributions that took part.
         mirror: What the mirror differed in, one sentence each; added when it is known.
     """
+    from pytest_evarness.checks.shell import find_shell
+
     return {
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "platform": f"{platform.system()} {platform.machine()}",
         "packages": [
             {"name": name, "version": version} for name, version in installed_packages(plugins)
         ],
-        "shell": None,
+        "shell": " ".join(find_shell()),
         "rerun": rerun,
         "mirror": list(mirror),
         "sandbox": "none: nodes run in the session's own process",

@@ -13,7 +13,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,8 +43,8 @@ def reaches(port):
     except OSError:
         return False
     return True
-inside, outside, port = sys.argv[1:]
-print(json.dumps([writes(inside), writes(outside), reaches(int(port))]))
+inside, outside, port, service = sys.argv[1:]
+print(json.dumps([writes(inside), writes(outside), reaches(int(port)), reaches(int(service))]))
 """
 
 
@@ -58,6 +58,7 @@ class Sandbox:
         writes: Whether it cannot write outside the folders it is given.
         why: Where it denies nothing: what stood in the way, in one line.
         kind: How it is made: ``user`` or ``root`` namespaces, or the path of ``bwrap``.
+        ports: Whether chosen ports of the host's loopback can be passed on into it.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Sandbox:
     writes: bool
     why: str = ""
     kind: str = ""
+    ports: bool = False
 
     def wrap(
         self,
@@ -131,7 +133,7 @@ class Sandbox:
                 ports.add(port)
             elif "path" not in address:
                 is_near = False
-        if is_near and (not ports or self.name == "namespaces"):
+        if is_near and (not ports or self.ports):
             return self.wrap(argv, writable=writable, ports=sorted(ports)), self.network
         return self.wrap(argv, writable=writable, network=True), False
 
@@ -180,46 +182,39 @@ def try_sandbox(candidate: Sandbox) -> Sandbox:
     """The same sandbox with what it really denied, or with why it did not work."""
     with (
         tempfile.TemporaryDirectory(prefix="evarness-probe-") as name,
-        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_server(("127.0.0.1", 0)) as other,
+        socket.create_server(("127.0.0.1", 0)) as service,
     ):
         inside, outside = Path(name, "inside"), Path(name, "outside")
         inside.mkdir()
         outside.mkdir()
-        port = str(server.getsockname()[1])
-        probe = [sys.executable, "-I", "-S", "-c", _PROBE, str(inside), str(outside), port]
+        port, chosen = other.getsockname()[1], service.getsockname()[1]
+        words = [str(inside), str(outside), str(port), str(chosen)]
+        probe = [sys.executable, "-I", "-S", "-c", _PROBE, *words]
+        ports = [chosen] if candidate.name == "namespaces" else []
         try:
             ended = run_command(
-                candidate.wrap(probe, writable=[inside]),
+                candidate.wrap(probe, writable=[inside], ports=ports),
                 cwd=inside,
                 env=plain_environment(inside),
                 seconds=_PROBE_SECONDS,
             )
         except CannotRunError as error:
-            return _with(candidate, [False, True, True], error.reason)
-        return _with(candidate, _answers(ended), _last_line(ended))
+            return replace(candidate, network=False, writes=False, why=error.reason)
+        return _tried(candidate, ended)
 
 
-def _answers(ended: Ended) -> list[bool]:
+def _tried(candidate: Sandbox, ended: Ended) -> Sandbox:
     try:
         answers = json.loads(ended.stdout.head)
     except ValueError:
         answers = None
-    if ended.exit_code == 0 and isinstance(answers, list) and len(answers) == 3:
-        return [answer is True for answer in answers]
-    return [False, True, True]
-
-
-def _last_line(ended: Ended) -> str:
-    lines = ended.stderr.head.strip().splitlines()
-    return lines[-1] if lines else "a program inside it did not answer"
-
-
-def _with(candidate: Sandbox, answers: list[bool], why: str) -> Sandbox:
-    works, wrote, reached = answers
-    return Sandbox(
-        candidate.name,
-        network=works and not reached,
-        writes=works and not wrote,
-        why="" if works else why,
-        kind=candidate.kind,
-    )
+    if ended.exit_code != 0 or not isinstance(answers, list) or len(answers) != 4:
+        lines = ended.stderr.head.strip().splitlines()
+        why = lines[-1] if lines else "a program inside it did not answer"
+        return replace(candidate, network=False, writes=False, why=why)
+    wrote_inside, wrote_outside, reached, reached_service = (one is True for one in answers)
+    if not wrote_inside:
+        why = "a program inside it could not write where it may"
+        return replace(candidate, network=False, writes=False, why=why)
+    return replace(candidate, network=not reached, writes=not wrote_outside, ports=reached_service)
