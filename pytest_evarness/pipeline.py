@@ -399,6 +399,9 @@ class Engine(AbstractContextManager["Engine"]):
             self._mirror_facts = self.mirror_facts
             self._mirror.close()
             self._mirror = None
+        home = sys.modules.get("pytest_evarness.world.home")
+        if home is not None:
+            home.tidy()
 
     def __exit__(
         self,

@@ -485,12 +485,14 @@ class Inlined:
     Attributes:
         environment: What stood in files is named in it by digest.
         contents: Bytes by their ``sha256:`` digest.
+        names: What each content is to a reader, by its digest.
         subjects: ``(name, sha256 hex)`` of what was read.
         faults: Paths relative to the environment.
     """
 
     environment: JsonObject
     contents: Mapping[str, bytes] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
     subjects: tuple[tuple[str, str], ...] = ()
     faults: tuple[Fault, ...] = ()
 

@@ -47,6 +47,7 @@ _START_SECONDS = 60.0
 _MARGIN_SECONDS = 15.0
 _CLOSE_SECONDS = 2.0
 _LAST_WORDS = 400
+_MAX_KEPT = 128 * 1024 * 1024
 
 # Run by `python -c`: the package need not be importable from the mirror's own folder, so the
 # search path arrives first, over the pipe.
@@ -92,6 +93,7 @@ class Mirror:
         self._folder: str | None = None
         self._lifeline: int | None = None
         self._sent: set[str] = set()
+        self._sent_size = 0
         self._greeted = False
         self._never_starts: str | None = None
         self._facts: dict[str, str] = {}
@@ -198,6 +200,11 @@ class Mirror:
             self._greet()
         graph, overlays = case.graph_digest, case.overlays_digest
         materials = case.materials_digest
+        # What the other side keeps is bounded: beyond it all is forgotten, and sent again.
+        forget = self._sent_size > _MAX_KEPT
+        if forget:
+            self._sent.clear()
+            self._sent_size = 0
         shared = [(graph, case.graph_text), (overlays, case.overlays_text)]
         if materials is not None:
             shared.append((materials, case.materials_text))
@@ -207,6 +214,7 @@ class Mirror:
             "graph": graph,
             "overlays": overlays,
             "materials": materials,
+            "forget": forget,
             "texts": texts,
             "host": None if host is None else {"session": host.session, "folder": host.folder},
             "secrets": {name: (secrets or {})[name] for name in case.secrets},
@@ -215,6 +223,7 @@ class Mirror:
         try:
             self._send(request)
             self._sent.update(texts)
+            self._sent_size += sum(len(text) for text in texts.values())
             answer = self._receive(case.budget.seconds + self._margin_seconds, what)
         except MirrorError:
             raise
@@ -340,6 +349,7 @@ class Mirror:
         self._lifeline = self._folder = None
         self._greeted = False
         self._sent.clear()
+        self._sent_size = 0
         _alive.discard(self)
 
 

@@ -179,6 +179,9 @@ class _Worker:
         self._variables = dict(os.environ)
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        if request["forget"]:
+            for kept in (self._texts, self._graphs, self._overlays, self._materials):
+                kept.clear()
         self._texts.update(request["texts"])
         try:
             case = self._case(request)

@@ -22,7 +22,7 @@ except ImportError:  # not on this system
 else:
     _HAS_LOCKS = True
 
-__all__ = ["PREFIX", "new_folder", "release"]
+__all__ = ["PREFIX", "new_folder", "release", "tidy"]
 
 PREFIX = "evarness-world-"
 
@@ -81,6 +81,15 @@ def release() -> None:
     if _home is not None and _home.pid == os.getpid():
         _home.release()
         _home = None
+
+
+def tidy() -> None:
+    """Remove this process's folder where no world lies in it: it may end without saying so."""
+    if _home is None or _home.pid != os.getpid():
+        return
+    with contextlib.suppress(OSError):
+        if os.listdir(_home.path) == [_LOCK]:
+            release()
 
 
 def _sweep(base: str) -> None:

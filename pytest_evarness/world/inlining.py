@@ -41,9 +41,9 @@ class _RefusedError(Exception):
 
 def inline(environment: JsonObject, files: ProjectFiles) -> Inlined:
     """Read what both keys refer to; other keys are left as they are."""
-    parts: list[tuple[Json, Inlined]] = []
     made = dict(environment)
     contents: dict[str, bytes] = {}
+    names: dict[str, str] = {}
     subjects: list[tuple[str, str]] = []
     faults: list[Fault] = []
     for key, read in (("workspace", _workspace), ("services", _services)):
@@ -55,12 +55,12 @@ def inline(environment: JsonObject, files: ProjectFiles) -> Inlined:
         if kept is None:
             kept = files.kept[(key, id(value))] = (value, read(value, files))
         part: Inlined = kept[1]
-        parts.append((value, part))
         made[key] = part.environment
         contents.update(part.contents)
+        names.update(part.names)
         subjects += part.subjects
         faults += [fault.under(key) for fault in part.faults]
-    return Inlined(made, contents, tuple(subjects), tuple(faults))
+    return Inlined(made, contents, names, tuple(subjects), tuple(faults))
 
 
 # -- workspace ------------------------------------------------------------------------------------
@@ -88,7 +88,12 @@ def _workspace(value: Mapping[str, Any], files: ProjectFiles) -> Inlined:
     except _RefusedError as error:
         return Inlined({}, faults=(error.fault,))
     made: dict[str, Json] = {"files": tree.listing(), "git": value["git"]}
-    return Inlined(made, tree.contents, tuple(subjects), tuple(tree.faults))
+    names = {
+        str(entry["sha256"]): f"the file {path} of the workspace"
+        for path, entry in tree.entries.items()
+        if "sha256" in entry
+    }
+    return Inlined(made, tree.contents, names, tuple(subjects), tuple(tree.faults))
 
 
 class _Tree:
@@ -250,6 +255,7 @@ def _services(value: Mapping[str, Any], files: ProjectFiles) -> Inlined:
     """The files of each ``init``: ``{"file": name}`` becomes ``{"file", "sha256"}``."""
     made: dict[str, Json] = {}
     contents: dict[str, bytes] = {}
+    names: dict[str, str] = {}
     subjects: list[tuple[str, str]] = []
     faults: list[Fault] = []
     size = 0
@@ -283,10 +289,11 @@ def _services(value: Mapping[str, Any], files: ProjectFiles) -> Inlined:
                 continue
             digest = sha256_bytes(data)
             contents[digest] = data
+            names[digest] = f"the file {shown} of service '{name}'"
             subjects.append((shown, digest.removeprefix("sha256:")))
             init.append({"file": entry["file"], "sha256": digest})
         made[name] = {**config, "init": init}
-    return Inlined(made, contents, tuple(subjects), tuple(faults))
+    return Inlined(made, contents, names, tuple(subjects), tuple(faults))
 
 
 def with_texts(config: JsonObject, content: Any) -> JsonObject:

@@ -55,9 +55,10 @@ def take(folder: str, start: Mapping[str, Any], masker: Masker) -> tuple[dict[st
     """
     pairs = sorted(_Walk(folder, masker).entries(), key=lambda pair: pair[0]["path"])
     true = _summed([entry for entry, _ in pairs], start)
-    is_gone = not _is_folder(folder)
-    if is_gone:
+    if not _is_folder(folder):
         true["is_gone"] = True
+    elif not _is_open(folder):
+        true.update(unreadable=True, removed=[])
     if not masker:
         return true, true
     shown = _summed([other for _, other in pairs], None)
@@ -74,7 +75,11 @@ def _summed(entries: list[dict[str, Any]], start: Mapping[str, Any] | None) -> d
         return made
     found = {entry["path"]: entry for entry in entries}
     made["added"] = sorted(path for path in found if path not in start)
-    made["removed"] = sorted(path for path in start if path not in found)
+    # What lies in a folder that cannot be read may still be there.
+    closed = tuple(f"{path}/" for path, entry in found.items() if "unreadable" in entry)
+    made["removed"] = sorted(
+        path for path in start if path not in found and not path.startswith(closed)
+    )
     made["modified"] = sorted(
         path
         for path, entry in found.items()
@@ -88,6 +93,10 @@ def _is_folder(folder: str) -> bool:
         return stat.S_ISDIR(os.lstat(folder).st_mode)
     except OSError:
         return False
+
+
+def _is_open(folder: str) -> bool:
+    return os.access(folder, os.R_OK | os.X_OK)
 
 
 class _Walk:
@@ -133,7 +142,7 @@ class _Walk:
         if stat.S_ISDIR(mode):
             # A folder's set-group bit is inherited from where the temporary folder lies.
             made.update(type="directory", mode=f"{mode & 0o1777:04o}")
-            if not os.access(entry.path, os.R_OK | os.X_OK):
+            if not _is_open(entry.path):
                 made["unreadable"] = True
             return made, made, True
         if stat.S_ISLNK(mode):

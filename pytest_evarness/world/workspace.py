@@ -74,23 +74,31 @@ def copy_tree(source: str, target: str) -> None:
 
     What cannot be read is left out as well.
     """
-    status = os.lstat(source)
-    os.mkdir(target, 0o700)
-    with os.scandir(source) as entries:
-        for entry in entries:
-            here = os.path.join(target, entry.name)
+    waiting = [(source, target)]
+    folders: list[tuple[str, os.stat_result]] = []
+    for here, there in waiting:  # grows while it is gone through
+        os.mkdir(there, 0o700)
+        folders.append((there, os.lstat(here)))
+        for entry in _entries(here):
+            place = os.path.join(there, entry.name)
             found = entry.stat(follow_symlinks=False)
             if stat.S_ISDIR(found.st_mode):
-                try:
-                    copy_tree(entry.path, here)
-                except PermissionError:
-                    continue
+                waiting.append((entry.path, place))
             elif stat.S_ISLNK(found.st_mode):
-                os.symlink(os.readlink(entry.path), here)
+                os.symlink(os.readlink(entry.path), place)
             elif stat.S_ISREG(found.st_mode):
-                _copy_file(entry.path, here, found)
-    os.chmod(target, stat.S_IMODE(status.st_mode))
-    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+                _copy_file(entry.path, place, found)
+    for place, status in reversed(folders):
+        os.chmod(place, stat.S_IMODE(status.st_mode))
+        os.utime(place, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except PermissionError:
+        return []
 
 
 def _copy_file(source: str, target: str, status: os.stat_result) -> None:

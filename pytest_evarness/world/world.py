@@ -234,28 +234,30 @@ class RunWorld:
         if self._text is not None:
             return self._text
         services: list[Json] = []
+        texts: list[str] = []
         for name, service in self.services.items():
             try:
                 service.seal()
-                found = service.snapshot()
+                found = {"name": name, **service.snapshot()}
+                text = c1.frozen(self.masker.value(found) if self.masker else found, name)[1]
             except Exception as error:  # noqa: BLE001 - whatever it is, the service does not answer
                 problem = service.problem or impersonal(f"{type(error).__name__}: {error}")
                 self._close_service(service)
                 self.services[name] = _Down(name, service.kind, problem)
-                found = self.services[name].snapshot()
-            services.append({"name": name, **found})
+                found = {"name": name, **self.services[name].snapshot()}
+                text = c1.text(found)
+            services.append(found)
+            texts.append(text)
         true: Any = None
         shown: Any = None
         if self.workspace is not None:
             true, shown = snapshot.take(str(self.workspace), self._start, self.masker)
         ledger = list(self.ledger.entries)
         self._snapshot = {"workspace": true, "services": services, "ledger": ledger}
-        self._text = c1.text(
-            {
-                "workspace": shown,
-                "services": self.masker.value(services),
-                "ledger": self.masker.value(ledger),
-            }
+        # As c1 writes a mapping of these three; each part is encoded once.
+        self._text = (
+            f'{{"ledger":{c1.text(self.masker.value(ledger))},'
+            f'"services":[{",".join(texts)}],"workspace":{c1.text(shown)}}}'
         )
         return self._text
 
