@@ -8,8 +8,9 @@ an expression that is too involved is taken to be able to hold and not to hold.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from pytest_evarness.core.matcher import (
@@ -148,8 +149,16 @@ class _Searched:
         return self._is_some(Part(self._made, is_wanted=False, is_generous=False))
 
     def _is_some(self, part: Part) -> bool:
-        longest, has_length = _length_of(self._view)
-        return some_text([*_shape(self._view), part], has_length, longest) is not False
+        return _is_some((*_shape(self._view), part), *_size(self._view, "text"))
+
+
+@lru_cache(maxsize=1024)
+def _is_some(parts: tuple[Part, ...], low: float, high: float) -> bool:
+    """Whether there may be a text of such a length that meets all parts."""
+    if low == 0 and high == math.inf:
+        return some_text(parts) is not False
+    longest = int(low if high == math.inf else high + 1)
+    return some_text(parts, lambda length: low <= length <= high, longest) is not False
 
 
 class _Opposite:
@@ -279,7 +288,7 @@ def _contained(schema: Schema, view: Conjunction, kind: str, value: Any) -> _Any
     if not value:
         return _HOLDS
     made = containing(value)
-    if made is None or not (_shape(view) or _length_of(view)[1]):
+    if made is None or not (_shape(view) or _size(view, "text") != (0, math.inf)):
         return _OPEN
     return _Searched(view, made)
 
@@ -289,15 +298,6 @@ def _shape(view: Conjunction) -> list[Part]:
     sources = [part["pattern"] for part in view if isinstance(part.get("pattern"), str)]
     read = (read_expression(source, is_schema=True) for source in sources)
     return [Part(made) for made in read if made is not None]
-
-
-def _length_of(view: Conjunction) -> tuple[int, Callable[[int], bool] | None]:
-    """From which length on all are alike, and which lengths there are; None for all."""
-    low, high = _size(view, "text")
-    if low == 0 and high == math.inf:
-        return 0, None
-    longest = int(low if high == math.inf else high + 1)
-    return longest, lambda length: low <= length <= high
 
 
 def _measured(view: Conjunction, kind: str, matcher: Matcher) -> _Side:

@@ -39,6 +39,9 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9_.:-]+")
 
 _NOTHING: JsonObject = {}
 
+_BY_CASE = ("provider", "service")
+"""Identities that the environment of a case declares, rather than graph or manifests."""
+
 VACUITY = {"pass": 0, "indeterminate": 1, "fail": 2}
 """What a vacuous pass may count as, weakest first."""
 
@@ -379,13 +382,14 @@ class Planner:
         path: Path_ = ("invariants", entry_id)
         if not self._is_described(entry, path):
             return
+        identities, answers = self._known(check.body)
         contract, faults = self.contracts.inline(
             entry_id,
             check.body,
-            self.plan.identities,
+            identities,
             self.plan.shapes,
             self.plan.aliases,
-            self._answers(check.body),
+            answers,
         )
         for fault in faults:
             self.plan.report(fault.under(*path, "check"))
@@ -406,13 +410,22 @@ class Planner:
             enforced_by=tuple(entry.enforced_by),
         )
 
-    def _answers(self, body: object) -> dict[str, frozenset[str]]:
-        """What the file decides, with those words of the contract that another case may bring."""
-        words = self.plan.words
+    def _known(self, body: object) -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]]]:
+        """Identities and answers, with those words of the contract that another case may bring.
+
+        The contract is one for all cases: a name is unknown only where no case has it.
+        """
+        plan, words = self.plan, self.plan.words
+        identities = dict(plan.identities)
         if words is None:
-            return {}
+            for name in _BY_CASE:
+                identities.pop(name, None)
+            return identities, {}
         others = words.intersection(texts_of(body))
-        return {path: known | others for path, known in self.plan.answers.items()}
+        for name in _BY_CASE:
+            if name in identities:
+                identities[name] |= others
+        return identities, {path: known | others for path, known in plan.answers.items()}
 
     def _is_described(self, entry: Entry, path: Path_) -> bool:
         if "description" in entry.model_fields_set:

@@ -156,6 +156,17 @@ def test_what_another_case_brings_is_declared(desk: Project) -> None:
     )
 
 
+def test_a_point_of_the_matrix_brings_names_too(desk: Project) -> None:
+    mock = {"type": "http_mock", "routes": [{"method": "POST", "path": "/m", "status": 202}]}
+    points = {"provider": ["sim:a", "sim:b"], "environment.services": [{"mail": mock}, {}]}
+    for kind, path, good, bad in (
+        ("llm_request", "provider", "sim:b", "sim:c"),
+        ("http_request", "service", "mail", "mial"),
+    ):
+        assert len(desk.load(scenario(never(kind, path, good), matrix=points))) == 4
+        assert f"'{bad}'" in desk.refused(scenario(never(kind, path, bad), matrix=points))
+
+
 def test_nobody_is_held_to_names_that_other_files_bring(desk: Project) -> None:
     desk.write("fixtures/f.yaml", "user_input: money\n")
     cases = {"one": {}, "two": {"environment": {"fixture": "fixtures/f.yaml"}}}
