@@ -108,6 +108,7 @@ class _Current:
         self.merged: dict[str, Any] = {}
         self.fixture: Referred | None = None
         self.contents: dict[str, bytes] = {}
+        self.content_names: dict[str, str] = {}
         self.read: dict[str, str] = {}
         self.is_broken = False
 
@@ -513,6 +514,7 @@ class Compiler:
                 self.wrong(current, fault.under("environment"))
             environment = dict(inlined.environment)
             current.contents.update(inlined.contents)
+            current.content_names.update(inlined.names)
             current.read.update(inlined.subjects)
         return environment
 
@@ -869,6 +871,7 @@ class Compiler:
                 *(current.id, self.scenario_id, self.name, harness.name),
                 self._fixture_name(current),
                 *(axis.key for axis, _, _ in current.point.settings),
+                *current.content_names.values(),
             )
             if self.leaks.find(name, words) is not None:
                 self.wrong(current, leak_fault(name, here, "an id, a matrix key or a file's name"))
@@ -876,9 +879,8 @@ class Compiler:
                 found = self.leaks.find(name, harness.document.value)
                 if found is not None:
                     self._outside(current, harness.document.error(leak_fault(name, found)))
-            if current.contents and self.leaks.find(name, self._materials_of(current)[0]):
-                what = f"a file of the workspace or of a service ({self._holder(name, current)})"
-                self.wrong(current, leak_fault(name, here, what))
+            if self.leaks.find(name, self._materials_of(current)[0]) is not None:
+                self.wrong(current, leak_fault(name, here, self._holder(name, current)))
             for overlay, value in harness.overlays.values.items():
                 if self.leaks.find(name, value) is not None:
                     self.wrong(current, leak_fault(name, here, f"the configuration '{overlay}'"))
@@ -891,8 +893,12 @@ class Compiler:
 
     def _holder(self, name: str, current: _Current) -> str:
         materials = self._materials_of(current)[0]
-        held = [one for one, value in materials.items() if self.leaks.find(name, value) is not None]
-        return ", ".join(held[:3])
+        held = [
+            self.leaks.masked(name, current.content_names[one])
+            for one, value in materials.items()
+            if self.leaks.find(name, value) is not None
+        ]
+        return ", ".join(sorted(held)[:3])
 
     # -- the result -----------------------------------------------------------------------------
 
