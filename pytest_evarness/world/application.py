@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from pytest_evarness.core import c1
 from pytest_evarness.core.interfaces import ServiceDownError
+from pytest_evarness.core.vocabulary import clip_payload
 from pytest_evarness.world.effect import as_text, fitted, kind_of_effect
 from pytest_evarness.world.filing import change_file
 from pytest_evarness.world.service import EffectFailedError, HttpService, SqlService
@@ -208,7 +209,8 @@ class _Attempt:
         if answer.message is not None:
             payload["message"] = answer.message
         self.emit("effect_applied", payload)
-        self.ground.ledger.add(payload)
+        # As emission shows it, so that the two accounts are one to the letter.
+        self.ground.ledger.add(clip_payload(self.ground.masker.value(payload)))
         lost = answer.lost if answer.lost is not None else self.wait(answer.delay_ms)
         if lost is not None:
             raise EffectFailedError(lost, is_applied=True)

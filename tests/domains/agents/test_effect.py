@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_evarness.core.execution import execute
 from pytest_evarness.domains.agents.text import digest_of_value
 from pytest_evarness.world.fault import SERVICE_FAULTS, Injector
 from tests.domains.agents import harness as h
@@ -151,6 +152,23 @@ def test_a_path_that_the_caller_chose_stays_in_the_workspace(tmp_path: Path) -> 
     # The twin: a path inside is written.
     send(note, world=World(workspace=workspace), text="in", node={"tool": "fs.write"})
     assert (workspace / "in").read_text() == "x"
+
+
+def test_the_ledger_and_the_events_are_one_account_to_the_letter() -> None:
+    secret = "hunter2-hunter2"
+    long = "x" * 4090 + secret + "y" * 5000
+    world: Any = World(secrets={"KEY": secret})
+    message = {"message": {"to": "ann", "body": "{query}"}}
+    graph = h.chain(("input", {}), ("tool", {"tool": "email.send", "approve_side_effects": True}))
+    rules = {"email.send": [{"result": "ok", "effects": [message]}]}
+    case = h.compiled(graph, {"user_input": long, "tools": rules}, secrets=["KEY"])
+    run = execute(case, h.registry(), world=world, secrets={"KEY": secret})
+    (event,) = h.payloads(run, "effect_applied")
+    assert world.ledger.entries == [event]
+    assert event["message"]["truncated"] is True
+    assert secret not in str(world.ledger.entries)
+    # Who reads the audit log gets the whole.
+    assert world.audit.entries == [("message", {"to": "ann", "body": long})]
 
 
 # -- whose effects -------------------------------------------------------------------------------
