@@ -17,6 +17,7 @@ KINDS: tuple[tuple[str, str, str], ...] = (
     ("file_content", "pytest_evarness.checks.content", "FileContent"),
     ("file_exists", "pytest_evarness.checks.files", "FileExists"),
     ("http_mock_assertions", "pytest_evarness.checks.http", "HttpMockAssertions"),
+    ("sql", "pytest_evarness.checks.sql", "Sql"),
 )
 """``(type, module, class)`` of each check type; the module is loaded when a scenario names it."""
 

@@ -13,6 +13,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -195,7 +196,7 @@ class SqliteDatabase(Database):
     def _change(self, statement: str, params: Params) -> SqlChange:
         connection = self._connection
         assert connection is not None, "asked before"
-        text, values = bind(statement, params, self.dialect, "?")
+        text, values = _bound(statement, params)
         deadline = time.monotonic() + EFFECT_SECONDS
         connection.set_progress_handler(lambda: int(time.monotonic() > deadline), 10_000)
         try:
@@ -283,7 +284,7 @@ class SqliteDatabase(Database):
 
     def _ask(self, query: str, params: Params, seconds: float, max_rows: int) -> QueryResult:
         self._check_unchanged()
-        text, values = bind(query, params, self.dialect, "?")
+        text, values = _bound(query, params)
         deadline = time.monotonic() + seconds
         rows = Rows(max_rows)
         try:
@@ -354,6 +355,12 @@ def _connect(path: str, guard: _Guard | None, *, is_read_only: bool = False) -> 
     if guard is not None:
         connection.set_authorizer(guard)
     return connection
+
+
+def _bound(statement: str, params: Params) -> tuple[str, list[Any]]:
+    text, values = bind(statement, params, Dialect.SQLITE, "?")
+    # SQLite has no decimals; what it would read from the same digits is a binary float.
+    return text, [float(value) if isinstance(value, Decimal) else value for value in values]
 
 
 def _text(data: bytes) -> Any:
