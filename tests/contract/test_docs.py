@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,8 @@ from pytest_evarness.core.interfaces import Locations
 from pytest_evarness.core.matcher import MISSING, parse_matcher
 from pytest_evarness.core.registry import load_registry
 from pytest_evarness.core.tracefile import read_traces
+from pytest_evarness.core.triviality import triviality
+from pytest_evarness.core.vocabulary import DIGEST
 from pytest_evarness.errors import InputError
 from pytest_evarness.source.document import parse_yaml
 
@@ -73,6 +76,29 @@ def test_each_row_of_the_table_of_answers_is_the_answer(row: tuple[str, str, str
     assert matcher is not None, faults
     held = matcher.test(MISSING if value == "missing" else json.loads(value)).held
     assert held == {"yes": True, "no": False, "undecided": None}[answer]
+
+
+KINDS: dict[str, Any] = {
+    "a text": {"type": "string"},
+    "a count": {"type": "integer", "minimum": 0},
+    "a digest": DIGEST,
+    "any value": None,
+}
+
+
+def test_each_row_of_the_table_of_matchers_that_ask_nothing() -> None:
+    text = (DOCS / "matchers.md").read_text(encoding="utf-8")
+    table = text[text.index("| matcher | of | verdict |") :].split("\n\n")[0]
+    shown = 0
+    for row in table.splitlines()[2:]:
+        specs, kind, verdict = (cell.strip() for cell in row.strip("| ").split(" | "))
+        for spec in re.findall(r"`([^`]+)`", specs):
+            matcher, faults = parse_matcher(parse_yaml(spec).value)
+            assert matcher is not None, faults
+            said = triviality(matcher, KINDS[kind])
+            assert said == (None if verdict == "depends" else verdict), row
+            shown += 1
+    assert shown > 10
 
 
 def test_the_page_lists_the_packaged_contracts() -> None:
