@@ -61,11 +61,13 @@ class _Graphs:
         return self._parsed[digest]
 
 
-def check_findings(predicate: Mapping[str, Any], events: Events, registry: Registry) -> list[str]:
+def check_findings(
+    predicate: Mapping[str, Any], events: Events, registry: Registry
+) -> tuple[list[str], int]:
     """Judge every case again from what is enclosed and compare, field by field.
 
     Returns:
-        What could not be judged here and is taken on the signer's word.
+        What is taken on the signer's word, and how many findings could not be judged here.
 
     Raises:
         UnverifiedError: A finding, a verdict or a composite is not what the evidence gives.
@@ -77,6 +79,7 @@ def check_findings(predicate: Mapping[str, Any], events: Events, registry: Regis
     foreign = not {row["name"] for row in seal["plugins"]} <= set(registry.sources)
     planned_by_nodeid = {planned["nodeid"]: planned for planned in seal["plan"]}
     word: list[str] = []
+    given_count = 0
     for index, case in enumerate(predicate["cases"]):
         planned = planned_by_nodeid[case["nodeid"]]
         items = planned_items(planned, definitions)
@@ -97,6 +100,7 @@ def check_findings(predicate: Mapping[str, Any], events: Events, registry: Regis
             evidence = replace(evidence, gathered=checks.gathered(items, evidence.world))
             given.update(checks.given)
             word.extend(checks.word)
+            given_count += len(given)
             threshold = planned["threshold"]
             judgement = judge.judge(
                 items,
@@ -118,7 +122,7 @@ def check_findings(predicate: Mapping[str, Any], events: Events, registry: Regis
                 None if composite is None else dict(composite.as_record()),
             )
             _same(f"{place}.primary", case["primary"], judgement.primary)
-    return word
+    return word, given_count
 
 
 class _Checks:

@@ -266,12 +266,12 @@ def _check_findings(
         word.append("every finding, verdict and composite: no events are enclosed")
         return "not_checked", "no events are enclosed; only counts and verdict were added up", None
     word.extend(recomputation.check_output(predicate, events))
-    given = recomputation.check_findings(predicate, events, registry)
-    word.extend(given)
+    on_word, given = recomputation.check_findings(predicate, events, registry)
+    word.extend(on_word)
     count = sum(
         len(replica["findings"]) for case in predicate["cases"] for replica in case["replicas"]
     )
-    detail = f"{count - len(given)} of {count} findings judged again, every verdict computed again"
+    detail = f"{count - given} of {count} findings judged again, every verdict computed again"
     return "pass", detail, None
 
 

@@ -433,9 +433,6 @@ def _network(look: _Look) -> None:
     for seq, payload in look.of_type("egress_checked"):
         if payload.get("destination") == "network" and payload.get("verdict") == "allow":
             look.violate("data was let out to the network", seq)
-    for seq, payload in look.of_type("tool_called"):
-        if payload.get("network") == "outbound":
-            look.violate(f"tool '{payload.get('tool')}' goes out to the network", seq)
     look.doubt_steps("so what it reached was not seen")
 
 

@@ -330,7 +330,6 @@ def test_a_secret_in_any_text_of_any_event_fails() -> None:
     [
         request(None),
         ("egress_checked", "n4", {"destination": "network", "verdict": "allow"}),
-        ("tool_called", "n4", {"tool": "web.search", "network": "outbound"}),
     ],
 )
 def test_what_goes_out_to_the_network_fails(event: Short) -> None:
@@ -342,7 +341,7 @@ def test_what_goes_out_to_the_network_fails(event: Short) -> None:
     [
         request("mail"),
         ("egress_checked", "n4", {"destination": "network", "verdict": "deny"}),
-        ("tool_called", "n4", {"tool": "notes.read", "network": "none"}),
+        ("egress_checked", "n4", {"destination": "local", "verdict": "allow"}),
     ],
 )
 def test_what_stays_within_the_declared_world_does_not(event: Short) -> None:
