@@ -223,6 +223,7 @@ class Compiler:
         parsed = self._sections_of(current)
         harness = self._harness(current, merged)
         environment = self._environment(current)
+        parsed["secrets"] = self._secrets(parsed.get("secrets", ()), environment)
         entries = self._entries(current)
         checks = self._checks(current, parsed, entries, environment)
         graph = harness.graph if harness is not None else None
@@ -849,6 +850,17 @@ class Compiler:
         return list(named.items())
 
     # -- secrets --------------------------------------------------------------------------------
+
+    def _secrets(self, written: Sequence[str], environment: JsonObject) -> list[str]:
+        """The names that were written, then those of variables that services are completed from."""
+        names = dict.fromkeys(written)
+        services: Any = environment.get("services")
+        for config in services.values() if isinstance(services, dict) else ():
+            kind: Any = self.context.registry.service_types.find(str(config.get("type")))
+            secrets_of = getattr(kind, "secrets_of", None)
+            if secrets_of is not None:
+                names.update(dict.fromkeys(secrets_of(config)))
+        return list(names)
 
     def _check_secrets(
         self,

@@ -39,6 +39,11 @@ class LateServiceType:
         """As the type says; see ``ServiceType.is_slow``."""
         return bool(getattr(self._type, "is_slow", False))
 
+    def secrets_of(self, config: JsonObject) -> tuple[str, ...]:
+        """As the type says; see ``ServiceType``."""
+        names = getattr(self._type, "secrets_of", None)
+        return tuple(names(config)) if names is not None else ()
+
     @property
     def schema(self) -> JsonObject:
         """As the type says."""

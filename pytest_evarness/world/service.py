@@ -244,7 +244,9 @@ class ServiceType(Protocol):
     """A type of service, registered in ``registry.service_types``.
 
     A type with an attribute ``is_slow`` that is true waits for something outside this process while
-    it starts: such services are started side by side.
+    it starts: such services are started side by side. One with a method ``secrets_of(config)``
+    names the environment variables that a configuration is completed from: they are secrets of the
+    case as if the scenario had listed them.
     """
 
     @property

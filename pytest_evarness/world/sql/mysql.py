@@ -25,7 +25,7 @@ from pytest_evarness.world.sql.server import (
     ServerDatabase,
     new_name,
 )
-from pytest_evarness.world.sql.setting import parse_database, schema_of, url_parts
+from pytest_evarness.world.sql.setting import parse_database, schema_of, url_parts, variables_of
 from pytest_evarness.world.sql.table import Table, read_table
 from pytest_evarness.world.sql.text import Dialect, Params, bind, written_table
 from pytest_evarness.world.sql.value import decimal_text, moment
@@ -65,6 +65,10 @@ class MysqlType:
         """``{init, dsn, start_seconds}``."""
         without_type = {key: entry for key, entry in value.items() if key != "type"}
         return parse_database(self.name, without_type)
+
+    def secrets_of(self, config: JsonObject) -> tuple[str, ...]:
+        """The variable that holds the dsn."""
+        return variables_of(config)
 
     def make(self, setting: ServiceSetting) -> MysqlDatabase:
         """A database that has not started."""

@@ -21,7 +21,7 @@ from pytest_evarness.world.sql.base import (
     Rows,
 )
 from pytest_evarness.world.sql.server import RUN_NAME, NotYetError, ServerDatabase, new_name
-from pytest_evarness.world.sql.setting import parse_database, schema_of
+from pytest_evarness.world.sql.setting import parse_database, schema_of, variables_of
 from pytest_evarness.world.sql.table import Table, read_table
 from pytest_evarness.world.sql.text import Dialect, Params, bind, first_word
 from pytest_evarness.world.sql.value import moment
@@ -81,6 +81,10 @@ class PostgresType:
         """``{init, dsn, start_seconds}``."""
         without_type = {key: entry for key, entry in value.items() if key != "type"}
         return parse_database(self.name, without_type)
+
+    def secrets_of(self, config: JsonObject) -> tuple[str, ...]:
+        """The variable that holds the dsn."""
+        return variables_of(config)
 
     def make(self, setting: ServiceSetting) -> PostgresDatabase:
         """A database that has not started."""

@@ -14,7 +14,16 @@ from pytest_evarness.errors import Fault
 if TYPE_CHECKING:
     from pytest_evarness.core.json import Json, JsonObject
 
-__all__ = ["DSN_SCHEMES", "init_scripts", "parse_database", "schema_of"]
+__all__ = [
+    "DEFAULT_START_SECONDS",
+    "DSN_SCHEMES",
+    "dsn_problem",
+    "init_scripts",
+    "parse_database",
+    "schema_of",
+    "url_parts",
+    "variables_of",
+]
 
 DSN_SCHEMES: Final[Mapping[str, tuple[str, ...]]] = {
     "postgres": ("postgresql", "postgres"),
@@ -210,6 +219,12 @@ def init_scripts(config: JsonObject) -> list[tuple[str, str]]:
         else:
             scripts.append((str(entry.get("file", f"init[{place}]")), str(entry["text"])))
     return scripts
+
+
+def variables_of(config: JsonObject) -> tuple[str, ...]:
+    """Names of the environment variables that a configuration refers to."""
+    dsn: Any = config.get("dsn")
+    return (dsn["env"],) if isinstance(dsn, Mapping) else ()
 
 
 def url_parts(dsn: str) -> dict[str, Any]:
