@@ -252,7 +252,12 @@ def _says_nothing(what: Field, matcher: Matcher) -> list[Fault]:
             problem = "a request that is not there fails every assertion about it"
             return [Fault(("exists",), problem, got="false", fix=fix)]
         return question_faults(Question(what.place, matcher), is_filter=False)
-    answer = triviality(matcher, _COUNT if what.is_count else _LIST)
+    # Both are always there, whether or not a request came.
+    asking = tuple(
+        one for one in matcher.operations if (one.name, one.argument) != ("exists", True)
+    )
+    schema = _COUNT if what.is_count else _LIST
+    answer = triviality(Matcher(asking), schema) if asking else "always"
     described = f"{what.text} {matcher.describe()}"
     if answer == "always":
         return [Fault((), "always holds, so it asserts nothing", got=described)]

@@ -37,7 +37,7 @@ class Application:
 
     Beside what WSGI names, the environment may hold what only a server of ours knows:
     ``evarness.headers`` (as they were sent, repeated ones apart), ``evarness.problem`` (a status
-    for a request that cannot be taken), ``evarness.wait`` (waits for seconds) and
+    for a request that cannot be taken), ``evarness.wait`` (waits for seconds; true where it was ended) and
     ``evarness.port`` (its own, which no journal shows).
 
     Args:
@@ -72,8 +72,8 @@ class Application:
         if taken is None:
             raise NoAnswerError("refuse")
         wait = environ.get("evarness.wait", time.sleep)
-        if taken.plan.delay_ms:
-            wait(taken.plan.delay_ms / 1000)
+        if taken.plan.delay_ms and wait(taken.plan.delay_ms / 1000):
+            raise NoAnswerError("empty")  # the service is closed: an early answer would be untrue
         if taken.fault is not None:
             raise NoAnswerError(taken.fault)
         plan = taken.plan
