@@ -53,6 +53,7 @@ def not_proven(
     if registry is not None:
         sentences.extend(not_exercised(predicate, registry))
         sentences.extend(_of_the_code(predicate, registry))
+    sentences.extend(_of_the_world(predicate))
     sentences.extend(_of_the_session(predicate))
     if not signed:
         sentences.append(UNSIGNED)
@@ -243,6 +244,58 @@ def _of_the_code(predicate: Mapping[str, Any], registry: Registry) -> Iterator[s
             "code of the user's own is identified by the file of each module alone, not by what"
             f" it imports: {_names(sorted(nodes))}"
         )
+
+
+def _of_the_world(predicate: Mapping[str, Any]) -> Iterator[str]:
+    """Services that nothing reached, and those that are somebody's own servers."""
+    declared: dict[str, set[str]] = {}
+    reached: dict[str, set[str]] = {}
+    named: dict[str, set[str]] = {}
+    for planned, case, _ in _judged(predicate):
+        compiled = case.get("inputs", {}).get("compiled", "")
+        if '"services":' not in compiled:
+            continue
+        services = json.loads(compiled)["environment"].get("services")
+        if not isinstance(services, Mapping):
+            continue
+        file = planned["file"]
+        declared.setdefault(file, set()).update(services)
+        named.setdefault(file, set()).update(
+            name for name, config in services.items() if config.get("dsn") is not None
+        )
+        for replica in case["replicas"]:
+            reached.setdefault(file, set()).update(_reached(replica))
+    for file in sorted(declared):
+        idle = sorted(declared[file] - reached[file])
+        if idle:
+            yield f"services of {file} that no request or effect reached: {_names(idle)}"
+    for file in sorted(name for name, found in named.items() if found):
+        yield (
+            f"services of {file} that a server of the user's own runs (dsn), which nobody encloses:"
+            f" {_names(sorted(named[file]))}"
+        )
+
+
+def _reached(replica: Mapping[str, Any]) -> set[str]:
+    """Names of services that a run did something to, by its events and by the end state."""
+    found: set[str] = set()
+    for text in replica["events"] or ():
+        if '"service":' not in text:
+            continue
+        event = json.loads(text)
+        payload = event["payload"]
+        if event["type"] in ("http_request", "db_write"):
+            found.add(str(payload.get("service")))
+        elif event["type"] == "effect_applied":
+            found.add(str((payload.get("receipt") or {}).get("service")))
+    for service in json.loads(replica["world"]).get("services") or ():
+        is_changed = any(
+            table.get("start") != {"count": table.get("count"), "digest": table.get("digest")}
+            for table in service.get("tables") or ()
+        )
+        if service.get("requests") or service.get("dropped") or is_changed:
+            found.add(service["name"])
+    return found
 
 
 def _of_the_session(predicate: Mapping[str, Any]) -> Iterator[str]:

@@ -28,16 +28,20 @@ from pytest_evarness.checks.kind import UnavailableError
 from pytest_evarness.core import c1
 from pytest_evarness.core.finding import Finding
 from pytest_evarness.core.json import shown
-from pytest_evarness.errors import InputError, UnverifiedError, UsageError
+from pytest_evarness.errors import CannotVerifyError, InputError, UnverifiedError, UsageError
 
 if TYPE_CHECKING:
     from pytest_evarness.checks.kind import CheckKind
     from pytest_evarness.core.case import CompiledCase
+    from pytest_evarness.core.execution import Run
     from pytest_evarness.core.graph import Graph
     from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.core.registry import Registry
 
 __all__ = ["check_findings", "check_not_proven", "check_output", "check_verdict", "run_again"]
+
+MADE_HERE = frozenset({"http_mock", "sqlite"})
+"""Services that a rerun may have: they start nothing and reach nothing."""
 
 
 class _Graphs:
@@ -406,7 +410,7 @@ def run_again(
         UnverifiedError: A case gave another digest, or a text is no compiled case.
     """
     from pytest_evarness.core.case import CompiledCase
-    from pytest_evarness.core.execution import execute
+    from pytest_evarness.core.material import EMPTY_MATERIALS
 
     graphs = _Graphs(predicate, registry)
     compiled: list[tuple[Mapping[str, Any], CompiledCase]] = []
@@ -421,12 +425,22 @@ def run_again(
                 f"{nodeid}: node '{code[0]}' runs code that the bundle names",
                 fix="read that code, then add --allow-code",
             )
+        materials = inputs["materials"]
         try:
-            again = CompiledCase.from_texts(inputs["compiled"], graph_text, overlays_text, registry)
+            again = CompiledCase.from_texts(
+                inputs["compiled"],
+                graph_text,
+                overlays_text,
+                registry,
+                materials_text=EMPTY_MATERIALS if materials is None else graphs.text(materials),
+            )
         except InputError as error:
             skipped.append(f"{nodeid}: cannot be built here ({error.problem})")
             continue
-        if again.secrets:
+        foreign = _services_elsewhere(again.environment)
+        if foreign:
+            skipped.append(f"{nodeid}: needs services that are not made here ({foreign})")
+        elif again.secrets:
             skipped.append(f"{nodeid}: needs secrets, which no bundle holds")
         elif case["replicas"][0]["status"] == "unfinished":
             skipped.append(f"{nodeid}: was stopped from outside, so there is no whole run")
@@ -437,7 +451,7 @@ def run_again(
             compiled.append((case, again))
     for case, again in compiled:
         try:
-            run = execute(again, registry)
+            run = _executed(again, registry)
         except SystemExit as error:
             # Its code would be read as what verification found.
             raise UnverifiedError(
@@ -458,6 +472,41 @@ def run_again(
                     f" and not {recorded[name]}"
                 )
     return len(compiled), skipped
+
+
+def _services_elsewhere(environment: Mapping[str, Any]) -> str:
+    """Declared services that need more than this process: a server, or one that somebody named."""
+    services = environment.get("services")
+    return ", ".join(
+        f"{name}: {config.get('type')}"
+        for name, config in sorted((services or {}).items())
+        if config.get("type") not in MADE_HERE
+    )
+
+
+def _executed(case: CompiledCase, registry: Registry) -> Run:
+    """One run in a world of its own.
+
+    Raises:
+        UnverifiedError: This machine has no place for the world.
+    """
+    import tempfile
+    from pathlib import Path
+
+    from pytest_evarness.core.execution import execute
+    from pytest_evarness.core.interfaces import WorldHost
+
+    host = WorldHost("rerun", str(Path(tempfile.gettempdir(), "evarness-rerun")))
+    try:
+        world = None if registry.make_world is None else registry.make_world(case, host, {})
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+        raise CannotVerifyError(f"no world can be made here ({problem})") from None
+    try:
+        return execute(case, registry, world=world)
+    finally:
+        if world is not None:
+            world.close()
 
 
 def _code_nodes(graph: Any) -> list[str]:

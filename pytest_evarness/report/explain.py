@@ -18,6 +18,7 @@ from pytest_evarness.core.registry import nearest
 from pytest_evarness.errors import InputError
 from pytest_evarness.report.judged import JudgedCase, JudgedItem, judged_cases
 from pytest_evarness.report.text import bounded, clean, one_line
+from pytest_evarness.report.world import world_lines
 
 if TYPE_CHECKING:
     from pytest_evarness.core.finding import Finding
@@ -324,6 +325,11 @@ def _impact(case: JudgedCase, finding: Finding) -> Iterator[str]:
             f"  no effect on record: no effect_applied, http_request, file_write or mutating"
             f" tool_called from event {start} on"
         )
+    lines = list(world_lines(case.world))
+    for line in lines[:MAX_LISTED]:
+        yield f"  {one_line(line, 300)}"
+    if len(lines) > MAX_LISTED:
+        yield f"  {len(lines) - MAX_LISTED} more changes left out"
 
 
 def _evidence(case: JudgedCase, judged: JudgedItem, finding: Finding) -> Iterator[str]:
@@ -333,6 +339,8 @@ def _evidence(case: JudgedCase, judged: JudgedItem, finding: Finding) -> Iterato
     if witness.observed is not None:
         yield f"  observed: {one_line(witness.observed, 600)}"
     yield from _with_context(case, witness.events)
+    for entry in witness.entries:
+        yield f"  world: {one_line(entry, 600)}"
     for claim in witness.absent:
         yield f"  absent: {one_line(claim)}"
     for note in witness.notes:

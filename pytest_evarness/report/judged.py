@@ -86,6 +86,14 @@ class JudgedCase:
         return [json.loads(text) for text in self.replica["events"]]
 
     @cached_property
+    def world(self) -> Mapping[str, Any]:
+        """The end state of run A; empty where the case did not run or declares no world."""
+        if self.record is None:
+            return {}
+        world: Mapping[str, Any] = json.loads(self.replica["world"])
+        return world
+
+    @cached_property
     def graph(self) -> Mapping[str, Any] | None:
         """The graph document that ran; None where the case did not run."""
         if self.record is None:

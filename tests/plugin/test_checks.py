@@ -293,6 +293,62 @@ def test_evidence_that_is_too_large_stays_out(session: Session) -> None:
     assert signed(ran.statement, ran.root).result == "holds"
 
 
+# -- what is said beside it -----------------------------------------------------------------------
+
+
+def test_a_service_that_nothing_reached_is_not_proven(session: Session) -> None:
+    scenario = sending()
+    scenario["environment"]["services"]["idle"] = {"type": "http_mock"}
+    scenario["environment"]["services"]["db"] = {"type": "sqlite", "init": "CREATE TABLE t(a)"}
+    scenario["forbidden"]["db_writes_outside"] = []
+    ran = run(session, scenario)
+    assert ran.code == 0, ran.text
+    said = [text for text in ran.predicate["not_proven"] if "reached" in text]
+    assert said == ["services of scenarios/s.yaml that no request or effect reached: db, idle"]
+    assert signed(ran.statement, ran.root).result == "holds"
+
+
+def test_what_an_invalid_case_did_to_its_world_is_explained(session: Session) -> None:
+    from pytest_evarness.report.explain import explain
+
+    insert = {"sql": {"service": "db", "statement": "INSERT INTO t VALUES (1)"}}
+    scenario = sending({"http": MAIL}, {"file": {"path": "outside.txt", "write": "x"}}, insert)
+    scenario["environment"]["services"]["db"] = {"type": "sqlite", "init": "CREATE TABLE t(a)"}
+    ran = run(session, scenario)
+    text = explain(ran.statement)
+    impact = text.partition("\nimpact\n")[2].partition("\nevidence\n")[0]
+    assert "ledger 0: " in impact
+    assert "workspace: 'outside.txt' was added" in impact
+    assert "service mail: 1 request" in impact
+    assert "service db: table t: 0 rows, then 1 row" in impact
+    assert "world: outside.txt: added, file, 1 bytes" in text
+
+
+def rerun(statement: dict[str, Any], root: Path, **options: Any) -> tuple[Report, str]:
+    key = make_key(root / "rerun.pem")
+    data = envelope_bytes(canonical_bytes(statement), key)
+    options_used = Options(keys=(key.public,), rerun=True, **options)
+    report = verify_bundle(data, options=options_used, registry=packaged_registry())
+    return report, next(step.detail for step in report.steps if step.step == "rerun")
+
+
+def test_a_world_of_this_process_is_made_again_by_a_rerun(session: Session) -> None:
+    scenario = sending()
+    scenario["environment"]["services"]["db"] = {"type": "sqlite", "init": "CREATE TABLE t(a)"}
+    ran = run(session, scenario)
+    report, detail = rerun(ran.statement, ran.root)
+    assert (report.result, detail) == ("holds", "1 cases, run again here, gave the same digests")
+
+
+def test_a_server_of_somebody_else_is_not_asked_by_a_rerun() -> None:
+    from pytest_evarness.bundle.recomputation import _services_elsewhere
+
+    environment = {"services": {"a": {"type": "sqlite"}, "b": {"type": "mysql", "dsn": "x"}}}
+    assert _services_elsewhere(environment) == "b: mysql"
+    assert _services_elsewhere({"services": {"a": {"type": "http_mock"}}}) == ""
+    assert _services_elsewhere({}) == ""
+
+
 # -- a check type of a project's own ------------------------------------------------------------
 
 CONFTEST = """
