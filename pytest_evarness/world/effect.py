@@ -253,7 +253,9 @@ def cross_faults(
             )
         ]
     own = [word for words in _SPEAKS.values() for word in words]
-    if services[name] in own and services[name] not in _SPEAKS[kind]:
+    if services[name] not in own:
+        return []
+    if services[name] not in _SPEAKS[kind]:
         return [
             Fault(
                 at,
@@ -262,7 +264,18 @@ def cross_faults(
                 rule=f"{kind} needs {' or '.join(_SPEAKS[kind])}",
             )
         ]
-    return []
+    return _statement_faults(effect["sql"], services[name]) if kind == "sql" else []
+
+
+def _statement_faults(asked: Mapping[str, Any], kind: str) -> list[Fault]:
+    """Placeholders without a value, and values without a placeholder: no call mends them."""
+    from pytest_evarness.world.sql.text import Dialect, placeholder_mistake
+
+    mistake = placeholder_mistake(asked["statement"], asked.get("params", []), Dialect(kind))
+    if mistake is None:
+        return []
+    rule = "? with a list of params, :name with a mapping"
+    return [Fault(("sql", "statement"), mistake, rule=rule)]
 
 
 # -- filled for one call -------------------------------------------------------------------------

@@ -99,6 +99,12 @@ def test_an_unknown_service_is_named_with_the_nearest() -> None:
     ]
     (other,) = said({"sql": SQL}, {"db": "http_mock"})
     assert other.endswith("(got http_mock; sql needs sqlite or postgres or mysql) ")
+    marks = {**SQL, "statement": "DELETE FROM t WHERE id = ?"}
+    assert said({"sql": {**marks, "params": [1]}}, {"db": "mysql"}) == []
+    (lacking,) = said({"sql": {**marks, "params": [1, 2]}}, {"db": "mysql"})
+    assert lacking.startswith(
+        "sql.statement: placeholders and values differ in number (? 1, values 2) ("
+    )
     # A plug-in's own type is asked when it is reached.
     assert said({"sql": SQL}, {"db": "acme_store"}) == []
     assert said({"file": {"path": "a", "write": ""}}, {}) == [
