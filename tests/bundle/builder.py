@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.bundle.canonical import canonical_bytes
 from pytest_evarness.bundle.envelope import envelope_bytes
+from pytest_evarness.bundle.evidence import check_rows
 from pytest_evarness.bundle.facts import environment_facts
 from pytest_evarness.bundle.seal import PlannedCase, Settings, build_seal, environment_digest
 from pytest_evarness.bundle.statement import CaseRecord, RunRecord, build_statement
 from pytest_evarness.bundle.verify import Options, Report, verify_bundle
 from pytest_evarness.checks.evidence import Evidence, RunFacts, named_types, possible_types
+from pytest_evarness.checks.gathering import judge_case
 from pytest_evarness.checks.judge import Judge
 from pytest_evarness.core import c1
 from pytest_evarness.core.case import CompiledCase
@@ -26,6 +29,7 @@ from pytest_evarness.core.interfaces import Locations
 from pytest_evarness.core.outcome import Severity
 from pytest_evarness.core.plan import PlannedItem
 from pytest_evarness.core.registry import Registry, packaged_registry
+from tests.checks.fake import FakeScene, Probe
 
 if TYPE_CHECKING:
     from pytest_evarness.bundle.key import PublicKey, SigningKey
@@ -61,7 +65,9 @@ CASE_DEFAULTS: dict[str, str | None] = {"approve": "approve", "reject": "reject"
 
 @lru_cache(maxsize=1)
 def registry() -> Registry:
-    return packaged_registry()
+    made = packaged_registry()
+    made.check_types.register("probe", Probe())
+    return made
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,8 @@ class Spec:
             "no-send-after-rejection": NO_SEND_AFTER_REJECTION,
         }
     )
+    checks: Mapping[str, str] = field(default_factory=dict)  # id -> text the file is to hold
+    file_text: str | None = "hello"  # what the one file of the workspace holds; None: no workspace
     soft: Mapping[str, str] = field(default_factory=dict)  # id -> weight, beside a threshold
     threshold: str | None = None
     mode: str = "release"
@@ -166,6 +174,24 @@ def items_of(spec: Spec) -> tuple[PlannedItem, ...]:
                 untested=True,
             )
         )
+    for name, text in spec.checks.items():
+        items.append(
+            PlannedItem(
+                name,
+                "probe",
+                gate=True,
+                definition={
+                    "type": "probe",
+                    "path": "a.txt",
+                    "equals": text,
+                    "timeout": 30.0,
+                    "recheck": False,
+                },
+                description=f"{name} is so",
+                path=spec.file,
+                line=9,
+            )
+        )
     for name, weight in spec.soft.items():
         items.append(
             PlannedItem(
@@ -250,7 +276,15 @@ def record_of(
     )
     threshold = None if spec.threshold is None else Fraction(spec.threshold)
     judge = Judge(registry(), strict_vacuity=strict_vacuity)
-    judgement = judge.judge(items_of(spec), evidence, threshold=threshold)
+    with tempfile.TemporaryDirectory() as folder:
+        scene = FakeScene(secrets=secrets)
+        if spec.file_text is not None:
+            scene.workspace = Path(folder)
+            (scene.workspace / "a.txt").write_text(spec.file_text, encoding="utf-8")
+        evidence, judgement = judge_case(
+            judge, items_of(spec), evidence, scene, threshold=threshold
+        )
+    rows = check_rows(items_of(spec), evidence, scene.masker, judgement.masked)
     composite = judgement.composite
     return CaseRecord(
         nodeid=spec.nodeid,
@@ -266,6 +300,7 @@ def record_of(
         composite=None if composite is None else composite.as_record(),
         primary=judgement.primary,
         output=a.output,
+        evidence=rows,
     )
 
 

@@ -17,7 +17,7 @@ from pytest_evarness.bundle.envelope import PAYLOAD_TYPE, envelope_bytes, signed
 from pytest_evarness.bundle.key import PublicKey, SigningKey
 from pytest_evarness.bundle.seal import binding_of
 from pytest_evarness.core import c1
-from tests.bundle.builder import APPROVE, WEIGHED, statement_of
+from tests.bundle.builder import APPROVE, WEIGHED, changed, statement_of
 from tests.bundle.test_mutation import ON_WORD
 
 PAGE = (Path(__file__).parents[2] / "docs" / "bundle-format.md").read_text(encoding="utf-8")
@@ -72,7 +72,8 @@ def field_names(value: Any) -> set[str]:
 
 
 def test_every_field_of_a_statement_is_on_the_page() -> None:
-    names = field_names(statement_of(APPROVE, WEIGHED, broken=[("x", "y")]))
+    checked = changed(APPROVE, case="checked", checks={"held": "hello"})
+    names = field_names(statement_of(APPROVE, WEIGHED, checked, broken=[("x", "y")]))
     written = set(re.findall(r"[A-Za-z_0-9]+", " ".join(re.findall(r"`([^`]*)`", PAGE))))
     assert names - written == set()
 

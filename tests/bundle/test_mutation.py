@@ -52,7 +52,9 @@ def statement() -> dict[str, Any]:
     failing = changed(bare, case="failing", expect={"status": "blocked"})
     parted = changed(bare, case="parted", deselected={"expect": "-k"})
     lonely = changed(bare, case="lonely", waived=("n4: unguarded (accepted)",))
-    ran = (APPROVE, UNDECIDED_BARE, changed(WEIGHED, contracts={}), failing)
+    checked = changed(bare, case="checked", checks={"held": "hello", "missed": "other"})
+    blind = changed(bare, case="blind", checks={"unseen": "hello"}, file_text=None)
+    ran = (APPROVE, UNDECIDED_BARE, changed(WEIGHED, contracts={}), failing, checked, blind)
     records = [record_of(spec) for spec in ran]
     records.append(record_of(parted, spec_b=changed(parted, prompt="another q3 text")))
     records.append(record_of(lonely, error_b="the mirror died"))
