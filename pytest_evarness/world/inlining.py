@@ -153,7 +153,7 @@ class _Tree:
 
     def _take(self, entry: os.DirEntry[str], path: str, root: str) -> bool:
         """Take one entry in; True for a folder that is to be looked into."""
-        shown = quoted(path.encode("utf-8", "backslashreplace").decode("utf-8"))
+        shown = quoted(os.fsencode(path).decode("utf-8", "backslashreplace"))
         problem = path_problem(path)
         if problem is None and any("\ud800" <= char <= "\udfff" for char in path):
             problem = "has a name that is not UTF-8"

@@ -79,11 +79,21 @@ def listed_files() -> dict[str, bytes]:
 
 
 def make_repository(
-    folder: str, listing: Sequence[Mapping[str, Any]], content: Callable[[str], bytes]
+    folder: str,
+    listing: Sequence[Mapping[str, Any]],
+    content: Callable[[str], bytes],
+    *,
+    nanoseconds: int,
 ) -> None:
     """Make ``folder``, a workspace that was just made, a repository with all of it committed.
 
     Every file and link is committed, those that a ``.gitignore`` names too.
+
+    Args:
+        folder: Absolute.
+        listing: Sorted by path, as in the compiled case.
+        content: Digest to bytes.
+        nanoseconds: What its entries were last changed at.
     """
     files = [entry for entry in listing if entry["type"] != "directory"]
     made = _kept(c1.text(files), lambda: _repository(files, content))
@@ -94,9 +104,14 @@ def make_repository(
         os.chmod(path, 0o755)  # noqa: S103 - whatever the umask; the folder above is private
     for name, data in made.files:
         _write(os.path.join(git, name), data)
-    _write(os.path.join(git, "index"), _index(folder, made.blobs))
+    index = os.path.join(git, "index")
+    _write(index, _index(folder, made.blobs))
+    # No younger than what it speaks of: git then looks into a file whose times have not changed,
+    # since clocks are too coarse to tell what happened within one of their ticks.
+    os.utime(index, ns=(nanoseconds, nanoseconds))
     for path in listed_files():
         os.chmod(os.path.join(folder, path), 0o644)
+    os.utime(folder, ns=(nanoseconds, nanoseconds))
 
 
 class _Made:

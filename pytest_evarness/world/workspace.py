@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["copy_tree", "make_workspace"]
+__all__ = ["as_nanoseconds", "copy_tree", "make_workspace"]
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 
@@ -20,7 +20,7 @@ def make_workspace(
     listing: Sequence[Mapping[str, Any]],
     content: Callable[[str], bytes],
     *,
-    moment: dt.datetime,
+    nanoseconds: int,
 ) -> None:
     """Make ``folder`` with everything that is listed.
 
@@ -28,11 +28,10 @@ def make_workspace(
         folder: Is not there yet.
         listing: Sorted by path, as in the compiled case.
         content: Digest to bytes.
-        moment: What every entry was last changed at: the start of simulated time.
+        nanoseconds: What every entry was last changed at: the start of simulated time.
     """
     os.mkdir(folder, 0o755)
     os.chmod(folder, 0o755)  # noqa: S103 - whatever the umask; the folder above is private
-    nanoseconds = _nanoseconds(moment)
     times = (nanoseconds, nanoseconds)
     folders = [(folder, 0o755)]
     for entry in listing:
@@ -58,9 +57,11 @@ def make_workspace(
         os.utime(path, ns=times)
 
 
-def _nanoseconds(moment: dt.datetime) -> int:
+def as_nanoseconds(moment: dt.datetime) -> int:
+    """A moment as every file system has it: since 1970, in UTC, until 2038."""
     since = moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1_000
+    seconds = min(max(since.days * 86_400 + since.seconds, 0), 2**31 - 1)
+    return seconds * 10**9 + since.microseconds * 1_000
 
 
 def _write_all(number: int, data: bytes) -> None:

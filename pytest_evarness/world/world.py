@@ -20,7 +20,7 @@ from pytest_evarness.world import home, repository, snapshot
 from pytest_evarness.world.inlining import with_texts
 from pytest_evarness.world.ledger import AuditLog, Ledger
 from pytest_evarness.world.service import ServiceSetting
-from pytest_evarness.world.workspace import copy_tree, make_workspace
+from pytest_evarness.world.workspace import as_nanoseconds, copy_tree, make_workspace
 
 if TYPE_CHECKING:
     from pytest_evarness.core.case import CompiledCase
@@ -89,9 +89,10 @@ class RunWorld:
         folder = os.path.join(self._own_folder(), "workspace")
         written = self._environment.get("clock", DEFAULT_START)
         moment = parse_moment(written if isinstance(written, str) else DEFAULT_START)
-        make_workspace(folder, listing, self._case.material, moment=moment)
+        since = as_nanoseconds(moment)
+        make_workspace(folder, listing, self._case.material, nanoseconds=since)
         if git:
-            repository.make_repository(folder, listing, self._case.material)
+            repository.make_repository(folder, listing, self._case.material, nanoseconds=since)
         self._start = snapshot.start_entries(listing, git=git)
         self.workspace = Path(folder)
 
