@@ -13,6 +13,7 @@ from pytest_evarness.checks.kind import CheckKind, Facts, Known, UnavailableErro
 from pytest_evarness.checks.request_account import Result, evaluate
 from pytest_evarness.checks.request_field import FIELDS, Field, parse_field
 from pytest_evarness.core.finding import Witness
+from pytest_evarness.core.json import shown as escaped
 from pytest_evarness.core.matcher import OPERATORS, Matcher, holds_secret, parse_matcher
 from pytest_evarness.core.outcome import Cause
 from pytest_evarness.core.triviality import triviality
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["HttpMockAssertions"]
 
 _SERVICE_TYPE: Final = "http_mock"
+_SHOWN: Final = 1000
 _KEYS: Final = ("service", "assertions", "order", "no_unmatched")
 _FILTERS: Final = ("method", "path", "query", "headers", "body", *MAIL)
 _COUNT: Final[JsonObject] = {"type": "integer", "minimum": 0}
@@ -121,14 +123,15 @@ class HttpMockAssertions(CheckKind):
 
 
 def _finding(item: PlannedItem, service: str, result: Result, count: int, facts: Facts) -> Finding:
-    seqs = [
-        event["seq"]
+    # The n-th event of a service tells of the n-th entry of its journal.
+    told = [
+        event
         for event in facts.events
         if event.get("type") == "http_request" and event["payload"].get("service") == service
     ]
 
     def seq_of(n: int) -> int | None:
-        return seqs[n - 1] if 0 < n <= len(seqs) else None
+        return told[n - 1]["seq"] if 0 < n <= len(told) else None
 
     involved = sorted({seq for n in result.numbers if (seq := seq_of(n)) is not None})
     nearest_ones = [{"seq": seq_of(n), "why": why} for n, why in result.nearest]
@@ -138,6 +141,11 @@ def _finding(item: PlannedItem, service: str, result: Result, count: int, facts:
         observed=result.observed,
         entries=(*result.entries, *(str(one["why"]) for one in nearest_ones if one["seq"] is None)),
         nearest=tuple(one for one in nearest_ones if one["seq"] is not None),
+        context={
+            str(event["seq"]): escaped(dict(event), _SHOWN)
+            for event in told
+            if event["seq"] in involved
+        },
     )
     plural = "request" if count == 1 else "requests"
     return found(

@@ -37,8 +37,8 @@ class Application:
 
     Beside what WSGI names, the environment may hold what only a server of ours knows:
     ``evarness.headers`` (as they were sent, repeated ones apart), ``evarness.problem`` (a status
-    for a request that cannot be taken), ``evarness.wait`` (waits for seconds; true where it was ended) and
-    ``evarness.port`` (its own, which no journal shows).
+    for a request that cannot be taken), ``evarness.wait`` (waits for seconds; true where that was
+    ended) and ``evarness.port`` (its own, which no journal shows).
 
     Args:
         fault: Asked once for each request; see ``Journal.take``.
