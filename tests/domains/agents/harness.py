@@ -12,6 +12,7 @@ from pytest_evarness.core.case import CompiledCase
 from pytest_evarness.core.execution import Run, execute
 from pytest_evarness.core.graph import Graph, lint, parse_graph
 from pytest_evarness.core.interfaces import LintFinding, Locations
+from pytest_evarness.core.matcher import parse_path
 from pytest_evarness.core.registry import Registry, load_registry
 from pytest_evarness.core.vocabulary import check_event
 from pytest_evarness.domains.agents.domain import AgentsDomain
@@ -115,12 +116,37 @@ def run(
     world: Any = None,
     **more: Any,
 ) -> Run:
-    """Run a case; every event of every run satisfies the vocabulary."""
+    """Run a case; every event satisfies the vocabulary, and holds what is declared."""
     case = compiled(value, environment, tools=tools, **more)
     made = execute(case, registry(), world=world)
     for event in made.events:
         assert check_event(registry(), event.as_record()) == []
+    assert undeclared(value, environment, tools, made.events) == []
     return made
+
+
+def undeclared(
+    value: Mapping[str, Any],
+    environment: Mapping[str, Any] | None,
+    tools: Mapping[str, Any] | None,
+    events: Sequence[Any],
+) -> list[str]:
+    """Values at ``TYPE.PATH`` that a contract could not name, as nothing declares them."""
+    graph, given = graph_of(value), parse_environment(environment or {})[0]
+    in_force = {"tools": {**overlays()["tools"], **(tools or {})}}
+    known = {
+        **domain().identities(graph, given, in_force),
+        **domain().answers(graph, given, in_force),
+    }
+    found = []
+    for event in events:
+        for key, values in known.items():
+            if key.startswith(f"{event.type}."):
+                path = parse_path(key.removeprefix(f"{event.type}."))
+                met = event.node_id if path.text == "node_id" else path.get(event.payload)
+                if isinstance(met, str) and "\u00absecret:" not in met and met not in values:
+                    found.append(f"{key}: {met}")
+    return found
 
 
 def types(made: Run) -> list[str]:

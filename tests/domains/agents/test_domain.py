@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -163,3 +165,34 @@ def test_equal_delays_of_parallel_branches_have_one_order() -> None:
     turned = {"id": "g", "nodes": nodes[::-1], "edges": edges[::-1]}
     assert {h.run(turned, environment).trace_digest} == digests
     assert h.run(written, environment).output == "1\n2"
+
+
+def test_what_nothing_declares_is_noticed() -> None:
+    """Each run of these tests is held to it, so that no contract is refused that could fire."""
+    graph = h.chain(
+        ("input", {}),
+        ("intent_router", {"rules": [{"route": "a", "keywords": ["hello"]}]}),
+        ("output", {}),
+    )
+    events = h.run(graph, {"user_input": "hello"}).events
+    (routed,) = [event for event in events if event.type == "intent_routed"]
+    assert h.undeclared(graph, None, None, [routed]) == []
+    other = SimpleNamespace(
+        type="intent_routed", node_id=events[1].node_id, payload={"route": "b", "matched": "x"}
+    )
+    assert sorted(h.undeclared(graph, None, None, [other])) == [
+        "intent_routed.matched: x",
+        f"intent_routed.node_id: {other.node_id}",
+        "intent_routed.route: b",
+    ]
+
+
+def test_beside_nodes_of_another_domain_no_event_type_is_held_to_a_node() -> None:
+    graph = h.graph_of(h.chain(("input", {}), ("output", {})))
+    own = h.domain().identities(graph, {}, h.overlays())
+    assert any("." in key for key in own)
+    (first, *_) = graph.nodes
+    nodes = {**graph.nodes, first: replace(graph.nodes[first], type="theirs")}
+    shared = replace(graph, nodes=nodes)
+    assert not any("." in key for key in h.domain().identities(shared, {}, h.overlays()))
+    assert h.domain().answers(shared, {}, h.overlays()) == {}
