@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import Field
 
-from pytest_evarness.checks.excerpt import read_text_matcher, test_excerpt
+from pytest_evarness.checks.excerpt import ask_excerpt, read_text_matcher
 from pytest_evarness.checks.found import found
 from pytest_evarness.checks.kind import (
     DEFAULT_TIMEOUT_SECONDS,
@@ -309,7 +309,7 @@ def _judge_stream(
         undecided.append((Cause.EVALUATOR_ERROR, f"{key} cannot be asked: {faults[0].text}"))
         return
     size = stream.size if stream.is_cut else None
-    answer = test_excerpt(matcher, stream.head, stream.tail, size)
+    answer = ask_excerpt(matcher, stream.head, stream.tail, size)
     if answer.held is True:
         return
     if answer.held is None and answer.cause is not Cause.MALFORMED_EVIDENCE:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import Field
 
-from pytest_evarness.checks.excerpt import read_text_matcher, test_excerpt
+from pytest_evarness.checks.excerpt import ask_excerpt, read_text_matcher
 from pytest_evarness.checks.jsonvalue import NoJsonError, read_value
 from pytest_evarness.checks.kind import Facts, Known, UnavailableError
 from pytest_evarness.checks.places import (
@@ -382,7 +382,7 @@ class _Conditions:
         for word, wanted, matcher in self._matchers:
             if word == "pattern" and self._slow >= _MAX_SLOW:
                 continue  # it is open by now, and each further one would take its time as well
-            answer = test_excerpt(matcher, text, "", size)
+            answer = ask_excerpt(matcher, text, "", size)
             if answer.held is True:
                 continue
             if answer.held is None:

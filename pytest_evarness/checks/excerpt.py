@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.json import Json
     from pytest_evarness.core.matcher import Operation
 
-__all__ = ["read_text_matcher", "test_excerpt"]
+__all__ = ["ask_excerpt", "read_text_matcher"]
 
 _COMPLEMENTS = {"not": "equals", "not_contains": "contains"}
 
@@ -41,7 +41,7 @@ def read_text_matcher(spec: Json, key: str) -> tuple[Matcher | None, list[Fault]
     return None, [Fault((key,), says, got=shown(spec, 60), rule="it would decide nothing")]
 
 
-def test_excerpt(matcher: Matcher, head: str, tail: str, size: int | None) -> Answer:
+def ask_excerpt(matcher: Matcher, head: str, tail: str, size: int | None) -> Answer:
     """Ask ``matcher`` of the text that begins with ``head`` and ends with ``tail``.
 
     Args:

@@ -178,14 +178,16 @@ class FileExists(FileKind):
         else:
             matcher, _ = parse_matcher(wanted)
             assert matcher is not None, "the loader parsed it"
-            holds, rule = matcher.test(len(right)).held is True, f"how many {matcher.describe()}"
+            holds, rule = matcher.test(len(right)).held is True, f"count {matcher.describe()}"
             is_open = doubt is not None
         if is_open:
             told.leave(Cause.MISSING_EVIDENCE, f"{counted} found, and there may be more: {doubt}")
         elif not holds:
             others = [place for place in places if place not in right]
             beside = f" (and {entry_line(others[0])})" if others and not right else ""
-            told.failed.append(f"{named(definition)} stands for {counted}{beside}, not {rule}")
+            told.failed.append(
+                f"{named(definition)} stands for {counted}{beside}; asked for {rule}"
+            )
         return counted
 
     @staticmethod

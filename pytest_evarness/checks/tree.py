@@ -249,9 +249,11 @@ class Tree:
             if part in ("", "."):
                 continue
             if part == "..":
+                assert first is not None, "a path has no '..' of its own"
                 if not here:
-                    assert first is not None, "a path has no '..' of its own"
                     return self._failed(path, "outside", first)
+                if self._entries["/".join(here)]["type"] != "directory":
+                    return self._failed(path, "dangling", first)
                 here.pop()
                 continue
             name = "/".join([*here, part])

@@ -133,7 +133,7 @@ def refusals(kind: CheckKind, root: Path, check: Mapping[str, Any]) -> list[str]
     """What is wrong with a check: the path and the sentence of each mistake."""
     definition, faults = kind.parse({"type": kind.name, **check}, known(root))
     assert bool(faults) is (not definition), "a definition, or faults"
-    return [".".join([*map(str, fault.path), ""]) + " " + fault.text for fault in faults]
+    return [f"{'.'.join([*map(str, fault.path), ''])} {fault.text}" for fault in faults]
 
 
 def judged(kind: CheckKind, scene: Any, check: Mapping[str, Any]) -> Finding:
