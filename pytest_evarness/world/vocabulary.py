@@ -68,7 +68,14 @@ _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
                     "description": "As answered; null where no answer was sent.",
                 },
                 "body_digest": DIGEST,
-            }
+            },
+            {
+                "injected": {
+                    "type": "array",
+                    "items": _TEXT,
+                    "description": "The fault of the scenario that it met, as 'SERVICE.FAULT'.",
+                }
+            },
         ),
     ),
     "db_write": ("An effect wrote a table.", _object({"service": _TEXT, "table": _TEXT})),

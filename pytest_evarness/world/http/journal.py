@@ -130,6 +130,8 @@ class Journal:
                     "matched": record["matched"],
                     "status": record["status"],
                     "body_digest": record["body_digest"],
+                    # What a route does by itself is no fault of the scenario.
+                    **({"injected": [f"{self._service}.{injected}"]} if injected else {}),
                 }
             )
             if self._note is not None:

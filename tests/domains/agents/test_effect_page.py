@@ -228,3 +228,57 @@ def test_the_page_names_every_event_and_field() -> None:
             properties: Any = one.schema["properties"]
             for key in properties:
                 assert key in page, (name, key)
+
+
+STEP = """\
+import http.client
+
+
+def ask(inputs, config, context):
+    place = context.services["mail"]
+    connection = http.client.HTTPConnection(place["host"], place["port"], timeout=5)
+    try:
+        connection.request("POST", "/api/messages", body="from a step")
+        return connection.getresponse().read().decode()
+    except ConnectionError:
+        return "no answer"
+    finally:
+        connection.close()
+"""
+
+
+def test_a_fault_is_met_by_whoever_asks_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "asking.py").write_text(STEP, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    post = {"http": {"service": "mail", "method": "POST", "path": "/api/messages"}}
+    send = {"tool": "email.send", "approve_side_effects": True}
+    nodes = [("input", {}), ("python", {"callable": "asking:ask"}), ("tool", send), ("output", {})]
+    scenario = {
+        "evarness": 1,
+        "id": "both",
+        "subject": {
+            "graph": h.chain(*nodes) | {"ir_version": 1},
+            "waive": {"n3": {"rule": "ungated_side_effect", "reason": "it is about the service"}},
+        },
+        "environment": {
+            "tools": {"email.send": [{"result": "sent", "effects": [post]}]},
+            "services": {
+                "mail": {
+                    "type": "http_mock",
+                    "routes": [{"method": "POST", "path": "/api/messages", "status": 202}],
+                }
+            },
+            "faults": {"mail": {"reset": {"first": 1}}},
+        },
+        "expect": {"status": "completed"},
+    }
+    result = pytest_evarness.run(scenario, root=tmp_path, rerun="inline")
+    assert result.verdict == "valid", [(one.id, one.reason) for one in result.findings]
+    asked: list[Any] = [one for one in result.trace if one.type == "http_request"]
+    assert [(one.node_id, one.payload["status"]) for one in asked] == [("n2", None), ("n3", 202)]
+    assert [one.payload.get("injected") for one in asked] == [["mail.reset"], None]
+    (effect,) = [one.payload for one in result.trace if one.type == "effect_applied"]
+    receipt: Any = effect["receipt"]
+    assert receipt["ref"] == "request 2, status 202"
