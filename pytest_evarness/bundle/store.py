@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import os
 import re
 import secrets
 import shutil
@@ -13,6 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from pytest_evarness.core.writing import write_atomically
 
 __all__ = ["KEPT_SESSIONS", "STATE_FOLDER", "Store", "safe_name", "write_atomically"]
 
@@ -173,37 +174,6 @@ def new_session() -> str:
     """A name that sorts by time and is not used twice."""
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     return f"{moment}-{secrets.token_hex(4)}"
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write ``path`` so that a reader sees the old file or the whole new one.
-
-    Raises:
-        OSError: Nothing was changed.
-    """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    try:
-        with os.fdopen(os.open(temporary, flags, 0o644), "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    # The new name itself has to reach the disk; a platform that cannot open a folder has no way.
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def safe_name(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from pytest_evarness.core.json import shown
@@ -14,8 +15,12 @@ class NoJsonError(ValueError):
     """The text is not one JSON document, or one that readers disagree about; one clause."""
 
 
-def read_value(text: str) -> Any:
+def read_value(text: str, *, number: Callable[[str], float] = float) -> Any:
     """The value of a text that is exactly one JSON document.
+
+    Args:
+        text: The document.
+        number: Makes a number of the digits of one with a point or an exponent.
 
     Raises:
         NoJsonError: Anything else: nothing, two documents, a key twice in one mapping, ``NaN``.
@@ -23,7 +28,9 @@ def read_value(text: str) -> Any:
     if not text.strip():
         raise NoJsonError("it is empty")
     try:
-        return json.loads(text, object_pairs_hook=_mapping, parse_constant=_constant)
+        return json.loads(
+            text, object_pairs_hook=_mapping, parse_constant=_constant, parse_float=number
+        )
     except NoJsonError:
         raise
     except json.JSONDecodeError as error:

@@ -24,16 +24,19 @@ __all__ = ["LateKind"]
 
 
 class LateKind(CheckKind):
-    """Stands for ``module.attribute``, a class without arguments."""
+    """Stands for ``module.attribute``, a class of these arguments."""
 
-    def __init__(self, name: str, module: str, attribute: str) -> None:
+    def __init__(self, name: str, module: str, attribute: str, *arguments: object) -> None:
         self._name = name
         self._module = module
         self._attribute = attribute
+        self._arguments = arguments
 
     @cached_property
     def _kind(self) -> CheckKind:
-        return cast("CheckKind", getattr(import_module(self._module), self._attribute)())
+        return cast(
+            "CheckKind", getattr(import_module(self._module), self._attribute)(*self._arguments)
+        )
 
     @property
     def name(self) -> str:

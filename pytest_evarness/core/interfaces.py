@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from pytest_evarness.core.case import CompiledCase
     from pytest_evarness.core.graph import Graph
     from pytest_evarness.core.json import Json, JsonObject
+    from pytest_evarness.core.outcome import Cause
     from pytest_evarness.core.registry import Registry
     from pytest_evarness.core.trace import TraceEvent
     from pytest_evarness.errors import Fault
 
 __all__ = [
+    "AbstainedError",
     "CheckType",
     "Clock",
     "Context",
@@ -29,6 +31,7 @@ __all__ = [
     "Inlined",
     "InliningDomain",
     "Inspector",
+    "JudgeModel",
     "LintFinding",
     "LintRule",
     "Locations",
@@ -39,6 +42,7 @@ __all__ = [
     "Pattern",
     "Predicate",
     "ProjectFiles",
+    "Question",
     "RunPaused",
     "ServiceDownError",
     "ServiceType",
@@ -600,6 +604,69 @@ class ServiceType(Protocol):
     @property
     def name(self) -> str:
         """The word under ``type``."""
+
+
+# -- judges -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What one judge is asked, once.
+
+    Attributes:
+        judge: Its name, unlike that of any other judge of the check.
+        model: As the scenario names it: the registered name, or ``NAME:VARIANT``.
+        instructions: The fixed part: task contract, criteria, rubric, form of the answer.
+        evidence: The observed part, every text of it fenced as data; secrets are masked.
+        judged: The judged text alone, as it stands in ``evidence``.
+        dimensions: What is to be scored beside the whole; often nothing.
+        temperature: From 0 to 2.
+        seconds: How long it may take.
+        environment: Of the case, normalised.
+        kept: What judges keep between the questions of one case, under a key of their own.
+    """
+
+    judge: str
+    model: str
+    instructions: str
+    evidence: str
+    judged: str
+    dimensions: tuple[str, ...]
+    temperature: float
+    seconds: float
+    environment: JsonObject
+    kept: dict[str, Any]
+
+
+class AbstainedError(Exception):
+    """A judge gave no answer.
+
+    Args:
+        cause: Whose problem it is.
+        reason: One clause without a secret, such as ``no rule is left``.
+    """
+
+    def __init__(self, cause: Cause, reason: str) -> None:
+        super().__init__(reason)
+        self.cause = cause
+        self.reason = reason
+
+
+class JudgeModel(Protocol):
+    """A model that judges, registered in ``registry.judges`` under the name scenarios use."""
+
+    def faults(self, model: str) -> list[Fault]:
+        """Why no scenario may name ``model`` (``NAME`` or ``NAME:VARIANT``); paths are empty."""
+
+    def ask(self, question: Question) -> str:
+        """The raw answer. What it is worth is decided elsewhere.
+
+        Raises:
+            AbstainedError: There is none.
+        """
+
+    def leftovers(self, kept: Mapping[str, Any]) -> list[str]:
+        """What was scripted for this case and not used, in words; [] for most judges."""
 
 
 class Exporter(Protocol):

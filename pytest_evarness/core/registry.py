@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pytest_evarness.errors import InputError, Where
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Domain,
         Exporter,
         Inspector,
+        JudgeModel,
         LintRule,
         NodeType,
         Pattern,
@@ -131,7 +132,7 @@ class Registry:
         self.patterns: Table[Pattern] = Table("pattern")
         self.check_types: Table[CheckType] = Table("check type")
         self.service_types: Table[ServiceType] = Table("service type")
-        self.judges: Table[Any] = Table("judge")
+        self.judges: Table[JudgeModel] = Table("judge")
         self.make_world: WorldMaker | None = None
         self.exporters: Table[Exporter] = Table("exporter")
         self.broken: list[tuple[str, str]] = []
@@ -146,6 +147,15 @@ class Registry:
     def lint_rule(self, name: str) -> Callable[[LintRule], LintRule]:
         """Decorator: offer a lint rule."""
         return lambda function: self.lint_rules.register(name, function)
+
+    def judge(self, name: str) -> Callable[[type[JudgeModel]], type[JudgeModel]]:
+        """Decorator: offer a class without arguments as the judge that ``model: name`` asks."""
+
+        def register(kind: type[JudgeModel]) -> type[JudgeModel]:
+            self.judges.register(name, kind())
+            return kind
+
+        return register
 
     def inspector(self, name: str) -> Callable[[Inspector], Inspector]:
         """Decorator: offer a determinism inspector."""

@@ -40,6 +40,7 @@ class RunScene:
     sandbox_id: str
     trace_log: str
     details: Mapping[str, Json] = field(default_factory=dict)
+    kept: dict[str, Any] = field(default_factory=dict)
 
     @property
     def snapshot(self) -> JsonObject:

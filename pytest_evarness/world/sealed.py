@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,6 +81,13 @@ class Scene(Protocol):
     @property
     def sandbox_id(self) -> str:
         """A name for this world that is the same for every run of the case."""
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What one check of the case leaves for the next, under a key of its own.
+
+        Such as how far a script of answers is used; nothing of it is evidence.
+        """
 
     @property
     def details(self) -> Mapping[str, Json]:

@@ -147,6 +147,7 @@ class FakeScene:
     root: Path = Path("/project")
     sandbox_id: str = "evarness-0"
     details: Mapping[str, Any] = field(default_factory=dict)
+    kept: dict[str, Any] = field(default_factory=dict)
 
     @property
     def masker(self) -> Masker:

@@ -52,6 +52,7 @@ class FolderScene:
     environment: Mapping[str, Any] = field(default_factory=dict)
     sandbox_id: str = "evarness-0123"
     details: Mapping[str, Any] = field(default_factory=dict)
+    kept: dict[str, Any] = field(default_factory=dict)
     masker: Masker = field(default_factory=lambda: Masker({}))
 
     def __post_init__(self) -> None:
