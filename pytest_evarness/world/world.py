@@ -66,6 +66,7 @@ class RunWorld:
         self.services: dict[str, Service] = {}
         self._reached: set[tuple[str, int]] = set()
         self._receipts = _Receipts()
+        self._untold: deque[JsonObject] = deque()
         faults: Any = case.environment.get("faults")
         self._written_faults: Mapping[str, Any] = faults if isinstance(faults, Mapping) else {}
         self.workspace: Path | None = None
@@ -222,8 +223,11 @@ class RunWorld:
             drain = getattr(service, "drain", None)
             if drain is not None:
                 payloads[name] = list(drain())
-        for payload in self._receipts.ordered(received, payloads):
-            emit("http_request", payload)
+        # A budget may be used up in between: what was not told yet is told with the end.
+        self._untold.extend(self._receipts.ordered(received, payloads))
+        while self._untold:
+            emit("http_request", self._untold[0])
+            self._untold.popleft()
 
     # -- after it -----------------------------------------------------------------------------
 

@@ -291,6 +291,27 @@ def test_requests_of_several_services_keep_their_order() -> None:
         ]
 
 
+def test_what_could_not_be_told_is_told_later() -> None:
+    with make(services={}) as world:
+        world.services["a"] = mock = _Mock("a", lambda *rest: world._record("a", *rest))  # type: ignore[assignment]
+        for n in range(3):
+            mock.take(n)
+        told: list[Any] = []
+
+        def emit(kind: str, payload: JsonObject) -> int:
+            if len(told) == 1 and not mock.fresh:
+                mock.take(3)
+                raise ValueError("the budget is used up")
+            told.append(payload["n"])
+            return 0
+
+        with pytest.raises(ValueError, match="used up"):
+            world.settle(emit)
+        told.append(None)
+        world.settle(emit)
+        assert told == [0, None, 1, 2, 3]
+
+
 def test_a_request_that_comes_while_others_are_told_is_told_once() -> None:
     receipts = _Receipts()
     receipts.note("a")
