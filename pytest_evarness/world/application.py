@@ -33,6 +33,7 @@ Emit: TypeAlias = "Callable[[str, JsonObject], int]"
 Wait: TypeAlias = "Callable[[int], str | None]"
 """Lets simulated milliseconds pass; says why the caller waits no longer, where its time is up."""
 
+_SILENT = "stall"
 _BAD = 400
 """The first status by which a service says that it did not do what it was asked."""
 
@@ -213,7 +214,7 @@ class _Attempt:
         self.ground.ledger.add(clip_payload(self.ground.masker.value(payload)))
         lost = answer.lost if answer.lost is not None else self.wait(answer.delay_ms)
         if lost is not None:
-            raise EffectFailedError(lost, is_applied=True)
+            raise EffectFailedError(lost, is_applied=True, is_silent=answer.is_silent)
         return answer.receipt
 
     def _check_up(self, name: str) -> None:
@@ -233,7 +234,9 @@ class _Attempt:
         )
         if self.fault is not None:
             raise EffectFailedError(
-                _lost(str(known.receipt["service"]), self.fault), is_applied=True
+                _lost(str(known.receipt["service"]), self.fault),
+                is_applied=True,
+                is_silent=self.fault == _SILENT,
             )
         return known.receipt
 
@@ -281,7 +284,9 @@ class _Attempt:
         receipt = self._receipt(name, _numbered(number, status), body)
         if status is not None and status >= _BAD:
             raise _AnsweredError(f"{name} answered {status}", receipt, delay_ms)
-        return _Answer(receipt, lost=None if lost is None else lost.reason, delay_ms=delay_ms)
+        if lost is not None:
+            return _Answer(receipt, lost=lost.reason, is_silent=lost.is_silent)
+        return _Answer(receipt, delay_ms=delay_ms)
 
     def _sql(self, asked: Mapping[str, Any]) -> _Answer:
         name = asked["service"]
@@ -303,7 +308,8 @@ class _Attempt:
         rows = f"{change.rows} row{'' if change.rows == 1 else 's'}"
         answer = c1.text({"rows": change.rows, "tables": list(change.tables)})
         lost = None if self.fault is None else _lost(name, self.fault)
-        return _Answer(self._receipt(name, rows, answer), lost=lost)
+        receipt = self._receipt(name, rows, answer)
+        return _Answer(receipt, lost=lost, is_silent=self.fault == _SILENT)
 
     def _file(self, asked: Mapping[str, Any]) -> _Answer:
         path = asked["path"]
@@ -335,12 +341,14 @@ class _Answer:
     Attributes:
         message: What was put into the mailbox.
         lost: Why the one who asked did not get the receipt.
+        is_silent: Whether nothing told it so.
         delay_ms: How late the receipt comes.
     """
 
     receipt: JsonObject
     message: JsonObject | None = None
     lost: str | None = None
+    is_silent: bool = False
     delay_ms: int = 0
 
 
@@ -379,6 +387,6 @@ def receipt_number(receipt: Mapping[str, Any]) -> int | None:
 
 
 def _lost(service: str, fault: str) -> str:
-    if fault == "stall":
+    if fault == _SILENT:
         return f"{service}: no answer came in time"
     return f"{service}: the connection was reset before the answer"

@@ -36,16 +36,26 @@ class EffectFailedError(Exception):
         is_applied: Whether the effect happened all the same and only its answer was lost: what a
             service recorded before it fell silent, it did.
         n: Number in the journal of the request that got no answer, where there is one.
+        is_silent: Whether nothing tells the caller that no answer comes, so that it waits until its
+            time is up.
 
     Attributes:
         fault: The injected fault of the service that was met on the way.
     """
 
-    def __init__(self, reason: str, *, is_applied: bool = False, n: int | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        is_applied: bool = False,
+        n: int | None = None,
+        is_silent: bool = False,
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.is_applied = is_applied
         self.n = n
+        self.is_silent = is_silent
         self.fault: str | None = None
 
 

@@ -84,7 +84,10 @@ class Mock(_Service):
             }
         )
         if fault is not None:
-            raise EffectFailedError(f"no answer: {fault}", is_applied=True, n=n)
+            is_silent = fault == "stall"
+            raise EffectFailedError(
+                f"no answer: {fault}", is_applied=True, n=n, is_silent=is_silent
+            )
         digest = f"sha256:{hashlib.sha256(b'').hexdigest()}"
         return HttpAnswer(n, status, (), "thanks", True, digest, self.delay_ms)
 

@@ -121,7 +121,7 @@ def test_a_refused_connection_leaves_nothing_behind() -> None:
 def test_a_request_that_was_received_counts_though_its_answer_was_lost(fault: str) -> None:
     one = desk(mail := Mock())
     failed = one.fails(POST, fault=fault)
-    assert failed.is_applied
+    assert (failed.is_applied, failed.is_silent) == (True, fault == "stall")
     assert one.emitted.types == ["http_request", "effect_applied"]
     receipt = one.emitted.payload("effect_applied")["receipt"]
     assert (receipt["ref"], receipt_number(receipt)) == ("request 1, no answer", 1)
@@ -209,7 +209,8 @@ def test_a_parameter_is_one_value() -> None:
 @pytest.mark.parametrize(("fault", "rows"), [("refuse", 0), ("reset", 1), ("stall", 1)])
 def test_faults_of_a_database_are_those_of_a_mock(fault: str, rows: int) -> None:
     one = desk(db := Database())
-    assert one.fails(INSERT, fault=fault).is_applied == bool(rows)
+    failed = one.fails(INSERT, fault=fault)
+    assert (failed.is_applied, failed.is_silent) == (bool(rows), fault == "stall")
     assert len(db.rows) == len(one.world.ledger.entries) == rows
 
 

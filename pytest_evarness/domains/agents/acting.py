@@ -113,7 +113,7 @@ def apply_effects(
                 wait=patience.wait,
             )
         except EffectFailedError as failed:
-            if failed.fault == "stall":
+            if failed.is_silent:
                 patience.give_up()
             injected = None
             if failed.fault is not None:

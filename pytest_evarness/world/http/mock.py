@@ -32,6 +32,9 @@ _REASONS = {
     "malformed": "the answer was no HTTP",
 }
 
+_SILENT = ("stall", "timeout")
+"""Faults that leave the caller waiting."""
+
 
 class HttpMock:
     """An HTTP mock of one run; see ``HttpService`` for what it offers.
@@ -115,7 +118,10 @@ class HttpMock:
             raise EffectFailedError(f"{self._name}: the connection was refused")
         if taken.fault is not None:
             why = _REASONS.get(taken.fault, taken.fault)
-            raise EffectFailedError(f"{self._name}: {why}", is_applied=True, n=taken.n)
+            is_silent = taken.fault in _SILENT
+            raise EffectFailedError(
+                f"{self._name}: {why}", is_applied=True, n=taken.n, is_silent=is_silent
+            )
         return _answer(taken, has_body=received.method != "HEAD")
 
     def _received(

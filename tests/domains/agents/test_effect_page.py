@@ -254,7 +254,12 @@ def test_a_fault_is_met_by_whoever_asks_first(
     monkeypatch.syspath_prepend(tmp_path)
     post = {"http": {"service": "mail", "method": "POST", "path": "/api/messages"}}
     send = {"tool": "email.send", "approve_side_effects": True}
-    nodes = [("input", {}), ("python", {"callable": "asking:ask"}), ("tool", send), ("output", {})]
+    nodes: list[tuple[str, dict[str, Any]]] = [
+        ("input", {}),
+        ("python", {"callable": "asking:ask"}),
+        ("tool", send),
+        ("output", {}),
+    ]
     scenario = {
         "evarness": 1,
         "id": "both",
@@ -282,3 +287,31 @@ def test_a_fault_is_met_by_whoever_asks_first(
     (effect,) = [one.payload for one in result.trace if one.type == "effect_applied"]
     receipt: Any = effect["receipt"]
     assert receipt["ref"] == "request 2, status 202"
+
+
+@pytest.mark.parametrize(("fault", "status"), [("timeout", "blocked"), ("empty", "completed")])
+def test_a_route_that_stays_silent_is_waited_for(fault: str, status: str, tmp_path: Path) -> None:
+    route = {"method": "POST", "path": "/m", "fault": fault}
+    post = {"http": {"service": "mail", "method": "POST", "path": "/m"}}
+    send = {"tool": "email.send", "approve_side_effects": True, "retries": 1, "timeout_ms": 500}
+    nodes: list[tuple[str, dict[str, Any]]] = [
+        ("input", {}),
+        ("approval_gate", {"uses": 2}),
+        ("tool", send),
+        ("output", {}),
+    ]
+    rule = {"match": {"turn": 1}, "result": "sent", "effects": [post]}
+    scenario = {
+        "evarness": 1,
+        "id": "silent",
+        "subject": {"graph": h.chain(*nodes) | {"ir_version": 1}},
+        "environment": {
+            # The first try asks the service, the second one nobody.
+            "tools": {"email.send": [rule, {"match": {"turn": 2}, "result": "sent"}]},
+            "services": {"mail": {"type": "http_mock", "routes": [route]}},
+            "approvals": {"n2": {"decision": "approve", "expires_ms": 500}},
+        },
+        "expect": {"status": status},
+    }
+    result = pytest_evarness.run(scenario, root=tmp_path, rerun="inline")
+    assert result.verdict == "valid", [(one.id, one.reason) for one in result.findings]
