@@ -57,7 +57,8 @@ class Service:
 
     @property
     def address(self) -> Mapping[str, Json]:
-        return {"host": "127.0.0.1", "port": int(self.config.get("port", 1))}
+        host = self.config.get("host", "127.0.0.1")
+        return {"host": host, "port": int(self.config.get("port", 1))}
 
     def start(self) -> None:
         self._go("start")
