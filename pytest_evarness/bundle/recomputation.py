@@ -6,7 +6,7 @@ Nothing here reads a file, starts a process, or imports a name that a bundle hol
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
@@ -100,6 +100,8 @@ def check_findings(
                 word.extend(
                     f"{case['nodeid']}::{name}: judged with parts of a plug-in" for name in given
                 )
+            if _is_cut(replica, evidence.events):
+                given.update(_of_the_output(items, replica, registry, place))
             checks = _Checks(case["nodeid"], replica, registry, place, foreign=foreign)
             evidence = replace(evidence, gathered=checks.gathered(items, evidence.world))
             given.update(checks.given)
@@ -253,6 +255,33 @@ def _facts(run: Mapping[str, Any]) -> RunFacts:
 def _whole_output(replica: Mapping[str, Any], events: list[dict[str, Any]]) -> str | None:
     row = _output_row(replica)
     return output_of(events) if row is None else str(row["text"])
+
+
+def _is_cut(replica: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether only the beginning of the output is there."""
+    beginning = output_of(events)
+    if beginning is None or _output_row(replica) is not None:
+        return False
+    record = events[-1]["payload"].get("output")
+    return isinstance(record, dict) and record.get("digest") != c1.sha256_text(beginning)
+
+
+def _of_the_output(
+    items: tuple[PlannedItem, ...], replica: Mapping[str, Any], registry: Registry, place: str
+) -> dict[str, Finding]:
+    """Findings that were judged on an output of which only the beginning is here."""
+    given = {}
+    for item, record in zip(items, replica["findings"], strict=True):
+        definition = item.definition or {}
+        asks = item.kind == "expect" and "output" in definition
+        if item.is_check:
+            kind = cast("CheckKind | None", registry.check_types.find(item.kind))
+            asks = kind is not None and (
+                "output" in kind.needs(definition) or bool(kind.follows(definition))
+            )
+        if asks:
+            given[item.id] = _parsed_finding(record, f"{place}.findings[{item.id}]")
+    return given
 
 
 def _output_row(replica: Mapping[str, Any]) -> Mapping[str, Any] | None:

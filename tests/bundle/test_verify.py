@@ -161,6 +161,25 @@ def test_a_long_output_is_enclosed_and_tied_to_its_digest(key: SigningKey) -> No
     assert refused_by(verified(bundle_of(statement, key), key.public))[0] == "findings"
 
 
+def test_an_output_too_long_to_be_enclosed_is_taken_on_the_signers_word(key: SigningKey) -> None:
+    graph = {
+        **GRAPH,
+        "nodes": [{"id": "n1", "type": "input"}, {"id": "n7", "type": "output"}],
+        "edges": [{"from": "n1", "to": "n7"}],
+    }
+    prompt = "q3 " + "x" * 300_000 + "end"
+    spec = Spec(graph=graph, decision=None, prompt=prompt, expect={"output": {"contains": "end"}})
+    statement = statement_of(spec)
+    report = verified(bundle_of(statement, key), key.public)
+    assert report.result == "holds", report.steps
+    word = f"{spec.nodeid}: the whole output, which is too long to be enclosed"
+    assert word in report.taken_on_word
+    # What does not ask for the output is judged again all the same.
+    finding = statement["predicate"]["cases"][0]["replicas"][0]["findings"][2]
+    finding["reason"] = "so I say"
+    assert refused_by(verified(bundle_of(statement, key), key.public))[0] == "findings"
+
+
 def test_strict_vacuity_is_sealed_and_judged_by(key: SigningKey) -> None:
     statement = statement_of(REJECT, settings=Settings(strict_vacuity=True))
     report = verified(bundle_of(statement, key), key.public)
