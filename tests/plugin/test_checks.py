@@ -349,6 +349,33 @@ def test_a_server_of_somebody_else_is_not_asked_by_a_rerun() -> None:
     assert _services_elsewhere({}) == ""
 
 
+def test_reports_name_checks_and_rules_with_their_properties(session: Session) -> None:
+    from xml.etree import ElementTree as ET
+
+    stray = {"file": {"path": "outside.txt", "write": "x"}}
+    words = ("--evarness-unsigned", "--evarness-junit=ours.xml", "--junitxml=theirs.xml")
+    ran = run(session, sending({"http": MAIL}, stray), *words)
+    for name in ("ours.xml", "theirs.xml"):
+        cases = ET.parse(ran.root / name).iter("testcase")
+        by_name = {str(case.get("name")): case for case in cases}
+        (rule,) = [case for key, case in by_name.items() if "file-writes-outside" in key]
+        assert rule.find("failure") is not None
+        properties = {one.get("name"): one.get("value") for one in rule.iter("property")}
+        assert properties["evarness.gate"] == "true"
+        assert properties["evarness.outcome"] == "fail"
+
+
+def test_workers_of_a_session_bring_back_what_their_checks_gathered(session: Session) -> None:
+    files = {f"scenarios/s{n}.yaml": sending() for n in range(3)}
+    ran = session("-n", "2", files=files, subprocess=True)
+    assert (ran.code, ran.holds) == (0, True), ran.text
+    rows = [
+        [row["item"] for row in case["replicas"][0]["evidence"]] for case in ran.predicate["cases"]
+    ]
+    assert rows == [["logged", "listed", "told"]] * 3
+    assert signed(ran.statement, ran.root).result == "holds"
+
+
 # -- a check type of a project's own ------------------------------------------------------------
 
 CONFTEST = """
