@@ -45,10 +45,16 @@ def right_door(inputs, config, context):
 
 def in_flight(inputs, config, context):
     place = context.services["pay"]
-    threading.Thread(target=ask, args=(place, "POST", "/slow", b"late"), daemon=True).start()
+    connection = socket.create_connection((place["host"], place["port"]))
+    connection.sendall(b"POST /slow HTTP/1.1\\r\\nContent-Length: 4\\r\\n\\r\\nlate")
+
+    def wait():
+        with connection:
+            while connection.recv(1000):
+                pass
+
     # It is on its way: the run ends before the answer.
-    with socket.create_connection((place["host"], place["port"])):
-        pass
+    threading.Thread(target=wait, daemon=True).start()
     return {"out": "done"}
 
 

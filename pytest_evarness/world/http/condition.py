@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from pytest_evarness.core.matcher import (
     parse_matcher,
     parse_path,
 )
-from pytest_evarness.core.triviality import triviality
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.quote import quoted, shown
 from pytest_evarness.world.http.difference import differences
@@ -170,6 +168,9 @@ def _question_faults(made: Mapping[str, Json], is_filter: bool) -> list[Fault]:
 
 def question_faults(question: Question, *, is_filter: bool) -> list[Fault]:
     """Why a question asks nothing, or, of a filter, can never be met."""
+    # Late, as runs read no declarations: the mirror does without.
+    from pytest_evarness.core.triviality import triviality
+
     place = question.place
     groups: list[tuple[Matcher, Any, bool]] = []
     if place.kind == "body":
@@ -326,6 +327,8 @@ def body_matcher(given: Json) -> tuple[dict[str, Json], list[Fault]]:
 
 def _misspelt(key: str) -> str | None:
     """The operator that ``key`` is by one slip; keys of bodies such as ``to`` are not near any."""
+    import difflib
+
     found = difflib.get_close_matches(key, sorted(_BODY_OPERATORS), n=1, cutoff=_SLIP)
     return found[0] if found and len(key) >= len("json") else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
@@ -60,6 +61,7 @@ class HttpMock:
         self._config = config
         self._journal = Journal(name, config, secrets, note)
         self._server: Server | None = None
+        self._starting = threading.Lock()
         self._problem: str | None = None
         self._is_sealed = False
         self.next_fault: Callable[[], str | None] | None = None
@@ -86,15 +88,16 @@ class HttpMock:
         Raises:
             ServiceDownError: It is sealed, or no port could be had.
         """
-        if self._server is None:
-            if self._is_sealed:
-                raise ServiceDownError(self._name, "the run is over")
-            try:
-                self._server = _serve(self._name, self._journal, self._loopback_fault)
-            except OSError as error:
-                self._problem = f"no port could be bound ({type(error).__name__})"
-                raise ServiceDownError(self._name, self._problem) from error
-        return {"host": self._server.host, "port": self._server.port}
+        with self._starting:
+            if self._server is None:
+                if self._is_sealed:
+                    raise ServiceDownError(self._name, "the run is over")
+                try:
+                    self._server = _serve(self._name, self._journal, self._loopback_fault)
+                except OSError as error:
+                    self._problem = f"no port could be bound ({type(error).__name__})"
+                    raise ServiceDownError(self._name, self._problem) from error
+            return {"host": self._server.host, "port": self._server.port}
 
     def _loopback_fault(self) -> str | None:
         return None if self.next_fault is None else self.next_fault()
