@@ -35,6 +35,7 @@ Wait: TypeAlias = "Callable[[int], str | None]"
 
 _SILENT = "stall"
 _BAD = 400
+_NOT_FOUND = 404
 """The first status by which a service says that it did not do what it was asked."""
 
 
@@ -265,6 +266,7 @@ class _Attempt:
         status: int | None = None
         body = ""
         delay_ms = 0
+        is_refusal = False
         try:
             answer = service.request(
                 asked["method"],
@@ -276,13 +278,15 @@ class _Attempt:
             )
             number, status, body = answer.n, answer.status, answer.body
             delay_ms = answer.delay_ms
+            # Where no route was there, nobody said that the service would refuse.
+            is_refusal = status >= _BAD and (answer.matched or status != _NOT_FOUND)
         except EffectFailedError as failed:
             lost, number = failed, failed.n
         self.ground.settle(self.emit)
         if lost is not None and not lost.is_applied:
             raise lost
         receipt = self._receipt(name, _numbered(number, status), body)
-        if status is not None and status >= _BAD:
+        if is_refusal:
             raise _AnsweredError(f"{name} answered {status}", receipt, delay_ms)
         if lost is not None:
             return _Answer(receipt, lost=lost.reason, is_silent=lost.is_silent)

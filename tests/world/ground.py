@@ -53,6 +53,7 @@ class Mock(_Service):
 
     def __init__(self, name: str = "mail", *statuses: int, delay_ms: int = 0) -> None:
         super().__init__(name)
+        self.matches = True
         self.delay_ms = delay_ms
         self.statuses = list(statuses or (202,))
         self.journal: list[dict[str, Any]] = []
@@ -89,7 +90,7 @@ class Mock(_Service):
                 f"no answer: {fault}", is_applied=True, n=n, is_silent=is_silent
             )
         digest = f"sha256:{hashlib.sha256(b'').hexdigest()}"
-        return HttpAnswer(n, status, (), "thanks", True, digest, self.delay_ms)
+        return HttpAnswer(n, status, (), "thanks", self.matches, digest, self.delay_ms)
 
     def drain(self) -> Sequence[JsonObject]:
         new, self._drained = self.journal[self._drained :], len(self.journal)
@@ -98,7 +99,7 @@ class Mock(_Service):
                 "service": self.name,
                 "method": one["method"],
                 "path": one["path"],
-                "matched": True,
+                "matched": self.matches,
                 "status": one["status"],
                 "body_digest": f"sha256:{hashlib.sha256(b'').hexdigest()}",
             }

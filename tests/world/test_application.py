@@ -108,6 +108,22 @@ def test_a_service_that_says_no_did_nothing() -> None:
     assert len(one.world.ledger.entries) == 1
 
 
+@pytest.mark.parametrize(
+    ("status", "matches", "effects"), [(404, False, 1), (404, True, 0), (500, False, 0)]
+)
+def test_a_request_without_a_route_is_told_apart_from_one_that_is_refused(
+    status: int, matches: bool, effects: int
+) -> None:
+    mail = Mock("mail", status)
+    mail.matches = matches
+    one = desk(mail)
+    if effects:
+        assert one.apply(POST)["ref"] == "request 1, status 404"
+    else:
+        one.fails(POST)
+    assert len(one.world.ledger.entries) == effects
+
+
 def test_a_refused_connection_leaves_nothing_behind() -> None:
     one = desk(mail := Mock())
     failed = one.fails(POST, fault="refuse")

@@ -153,6 +153,18 @@ def test_the_gates_would_notice_another_effect(
     assert ran.findings("scenarios/send.yaml::approve")[failing] == "fail"
 
 
+def test_a_request_without_a_route_does_not_fail_the_run(session: Session) -> None:
+    scenario = SEND.replace("path: /api/messages\n", "path: /api/message\n", 1)
+    ran = sending(session, h.PATTERNS, scenario=scenario)
+    found = ran.findings("scenarios/send.yaml::approve")
+    failed = [name for name, outcome in found.items() if outcome == "fail"]
+    assert failed == ["forbidden-unmatched-requests", "email_sent_once", "score"]
+    allowed = scenario.replace("      record: true\n", "      allow_unmatched: true\n")
+    allowed = allowed.replace("path: /api/messages}", "path: /api/message}")
+    ran = sending(session, h.PATTERNS, scenario=allowed)
+    assert (ran.code, "failed" in ran.counts) == (0, False)
+
+
 # -- the page ------------------------------------------------------------------------------------
 
 
