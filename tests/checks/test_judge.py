@@ -208,3 +208,18 @@ def test_the_order_of_keys_in_a_file_leaves_no_mark_on_a_finding(judge: Judge) -
         for spec in outputs
     ]
     assert ended[0] == ended[1]
+
+
+def test_a_predicate_that_changes_its_mind_decides_nothing() -> None:
+    def flips() -> Any:
+        answers = iter([True, False, True, False])
+        return lambda event: next(answers)
+
+    body = {"never": {"type": "custom.sent", "satisfies": "fickle"}}
+    for predicate, outcome in ((flips(), "indeterminate"), (lambda event: True, "fail")):
+        registry = packaged_registry()
+        registry.predicates.register("fickle", predicate)
+        got = judged(Judge(registry), expect_item(), contract_item("sent", body))
+        assert outcomes(got)["sent"] == outcome
+    (finding,) = [one for one in got.findings if one.id == "sent"]
+    assert finding.causes == ()
