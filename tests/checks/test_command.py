@@ -287,3 +287,14 @@ def test_only_what_needs_a_workspace_asks_for_one(tmp_path: Path) -> None:
     for more in ({"cwd": "d"}, {"isolated": False}):
         definition = parsed(COMMAND, scene, {"command": "true", **more})
         assert COMMAND.needs(definition) == {"workspace"}
+
+
+def test_the_example_of_a_small_diff_ends_with_two_where_there_is_no_diff(
+    scene: FolderScene,
+) -> None:
+    command = "[ $(git diff --stat | tail -1 | awk '{print $4+$6}') -lt 50 ]"
+    init = "git init -q . && git add -A &&"
+    commit = "git -c user.name=n -c user.email=e commit -qm x"
+    assert run(scene, f"{init} {commit} && {command}", exit_code=2).outcome is Outcome.PASS
+    change = "&& echo more >> a.txt"
+    assert run(scene, f"{init} {commit} {change} && {command}").outcome is Outcome.PASS
