@@ -93,10 +93,7 @@ class Captured:
         """Both parts for a reader, with a mark between them where something is left out."""
         if not self.is_cut:
             return self.head
-        shown = len(self.head.encode("utf-8", "replace")) + len(
-            self.tail.encode("utf-8", "replace")
-        )
-        mark = f"[… {self.size - shown:,} of {self.size:,} bytes left out …]"
+        mark = f"[… of {self.size:,} bytes the middle is left out …]"
         before = "" if not self.head or self.head.endswith("\n") else "\n"
         return f"{self.head}{before}{mark}\n{self.tail}"
 

@@ -194,7 +194,7 @@ def test_rep_02_a_report_of_much_output_is_accepted(session: Session) -> None:
         (failure,) = ET.fromstring(data).iter("failure")
         assert failure.get("message") is not None
         assert len(str(failure.get("message"))) < 1_000
-    assert " of 12,000,000 bytes left out …]" in ran.text
+    assert "[… of 12,000,000 bytes the middle is left out …]" in ran.text
 
 
 # -- scripts -----------------------------------------------------------------------------------

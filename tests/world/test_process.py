@@ -245,7 +245,7 @@ def test_of_much_output_both_ends_are_kept_with_a_mark_between(tmp_path: Path) -
     assert stdout.head.startswith("0123456789abcdef\n0123")
     assert stdout.tail.endswith("\nthe end\n")
     assert len(stdout.head) + len(stdout.tail) <= process.CAPTURED_BYTES
-    assert " of 12,000,009 bytes left out …]\n" in stdout.text
+    assert "[… of 12,000,009 bytes the middle is left out …]\n" in stdout.text
     short = stdout.shortened(200)
     assert (short.size, len(short.text) < 300) == (12_000_009, True)
     assert short.head == "0123456789abcdef\n" * 5
