@@ -223,7 +223,7 @@ class Engine(AbstractContextManager["Engine"]):
             # so that anything run A leaves behind is there to be noticed.
             self._ready_mirror().start()
         # Run A's world is sealed when the run is over, and stays until everything is judged.
-        with self._world(case, secrets) as world:
+        with self.world(case, secrets) as world:
             run_a = self._run_a(case, secrets, world, logs=logs, seal=seal, observers=observers)
             run_b, error_b = self._run_b(case, secrets)
             if run_b is not None and logs is not None:
@@ -279,7 +279,7 @@ class Engine(AbstractContextManager["Engine"]):
         from pytest_evarness.core.mirror import MirrorError
 
         if self.settings.rerun == "inline":
-            with self._world(case, secrets) as world, self._restored(case):
+            with self.world(case, secrets) as world, self._restored(case):
                 run = execute(case.compiled, self.registry, secrets=secrets, world=world)
                 return run, None
         try:
@@ -288,7 +288,7 @@ class Engine(AbstractContextManager["Engine"]):
             return None, str(error)
 
     @contextmanager
-    def _world(self, case: Case, secrets: Mapping[str, str]) -> Iterator[World | None]:
+    def world(self, case: Case, secrets: Mapping[str, str]) -> Iterator[World | None]:
         """A new world for one run of the case, gone at the end; None where none is declared.
 
         Raises:

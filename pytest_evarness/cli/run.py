@@ -12,7 +12,7 @@ from pytest_evarness.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pytest_evarness.core.event import Event
     from pytest_evarness.core.execution import Run
@@ -67,14 +67,17 @@ def main(args: argparse.Namespace) -> int:
     engine, case = _load(args, decisions)
     tell_broken_plugins(engine)
     show = _json_line if args.json else _line_writer()
+    secrets = read_secrets(case.compiled.secrets, os.environ)
     with engine:
         try:
-            run = execute(
-                case.compiled,
-                engine.registry,
-                secrets=read_secrets(case.compiled.secrets, os.environ),
-                observers=[show],
-            )
+            with engine.world(case, secrets) as world:
+                run = execute(
+                    case.compiled,
+                    engine.registry,
+                    secrets=secrets,
+                    observers=[show],
+                    world=world,
+                )
         except SystemExit as error:
             # Its code would be read as how the run ended.
             sys.stdout.flush()
@@ -203,4 +206,27 @@ def _tell_end(run: Run) -> None:
         lines.append(f"  waits for a decision at {node}: {one_line(run.pending['prompt'])}")
         lines.append(f"  try: --approve {node}=approve")
     lines.extend(f"  not used: {one_line(text)}" for text in run.leftovers)
+    lines.extend(f"  {one_line(text, 600)}" for text in _world_lines(json.loads(run.world_text)))
     sys.stderr.write(clean("\n".join(lines)) + "\n")
+
+
+def _world_lines(world: Mapping[str, Any]) -> Iterator[str]:
+    """What became of the world, in a few words for each part of it."""
+    workspace = world.get("workspace")
+    if workspace is not None:
+        for word in ("added", "modified", "removed"):
+            if workspace[word]:
+                yield f"workspace, {word}: {', '.join(workspace[word])}"
+        if not any(workspace[word] for word in ("added", "modified", "removed")):
+            yield "workspace: as it was"
+    for service in world.get("services", ()):
+        name = f"service {service['name']}"
+        if service.get("down"):
+            yield f"{name}: down"
+        elif service.get("requests") is not None:
+            yield f"{name}: {len(service['requests'])} requests"
+        elif service.get("tables") is not None:
+            counts = (f"{one['name']} {one['count']}" for one in service["tables"])
+            yield f"{name}: rows: {', '.join(counts) or 'no table'}"
+    if world.get("ledger"):
+        yield f"effects: {len(world['ledger'])}"

@@ -192,6 +192,8 @@ class Guard:
                 host = "127.0.0.1" if address[0] == "localhost" else address[0]
                 if (host, address[1]) in self._reachable():
                     return
+            # The library closes a socket that could not connect, but not one that may not.
+            arguments[0].close()
         self._refuse("the real network", event)
 
     def _refuse(self, what: str, call: str) -> NoReturn:

@@ -20,9 +20,6 @@ from pytest_evarness.errors import DeterminismError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The library closes a socket that could not connect, but not one that may not.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-
 NETWORK = r"a node must not use the real network \(declare what the node talks to"
 
 
