@@ -47,6 +47,8 @@ NOT_RECORDED: Mapping[str, str] = {
 """Headers that no journal holds, and why."""
 
 _STRAY = re.compile("[\udc80-\udcff]")
+_WINDOW = 4096
+"""Characters in which a secret is looked for on both sides of a cut."""
 _ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
 
 
@@ -178,5 +180,18 @@ def body_record(
         record["body_base64"] = base64.b64encode(data[:limit]).decode("ascii")
     else:
         # The cut may fall into a character; what is left of it is dropped.
-        record["body"] = text if len(data) <= limit else data[:limit].decode("utf-8", "ignore")
+        kept = text if len(data) <= limit else data[:limit].decode("utf-8", "ignore")
+        if masker is not None and len(kept) < len(text):
+            kept = text[: _cut_beside(masker, text, len(kept))]
+        record["body"] = kept
     return record
+
+
+def _cut_beside(masker: Masker, text: str, cut: int) -> int:
+    """A cut no later than ``cut`` that leaves no beginning of a secret, which nobody would mask."""
+    start = max(0, cut - _WINDOW)
+    window = text[start : cut + _WINDOW]
+    masked = masker.text(window)
+    while cut > start and not masked.startswith(masker.text(window[: cut - start])):
+        cut -= 1
+    return cut

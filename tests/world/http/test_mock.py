@@ -349,6 +349,17 @@ def test_a_digest_does_not_tell_a_secret() -> None:
     assert entry["body_digest"] == digest('{"k":"«secret:KEY»"}'.encode())
 
 
+@pytest.mark.parametrize("shift", [0, 1, 4, 7, 8, 9])
+def test_a_cut_leaves_no_beginning_of_a_secret(shift: int) -> None:
+    service = mock(secrets={"KEY": "hunter22"})
+    # The secret begins ``shift`` characters before the cut.
+    service.request("POST", "/x", body="a" * (MAX_KEPT - shift) + "hunter22" + "b" * 100)
+    (entry,) = entries(service)
+    kept = entry["body"].lstrip("a")
+    assert kept in ("", "hunter22", "hunter22b")
+    assert (kept == "") is (shift < 8)
+
+
 def test_the_audit_log_gets_what_scripts_read() -> None:
     lines: list[Any] = []
     service = mock(

@@ -507,7 +507,8 @@ sys.path[:] = eval(sys.argv[1])
 from tests.world.http.mocks import mock
 service = mock(routes=[{"path": "/slow", "delay": "10s"}])
 print(service.address["port"], flush=True)
-time.sleep(60)
+while True:
+    time.sleep(0.05)  # a signal that comes just before a sleep does not end it
 """
     with subprocess.Popen(
         [sys.executable, "-c", code, repr(sys.path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
