@@ -29,6 +29,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+PREFIX = "evarness-postgres-"
 USER = "evarness"
 ATTEMPTS = 20
 START_SECONDS = 60.0
@@ -74,7 +75,10 @@ class Keeper:
         self._account = pwd.getpwnam(account) if account else None
         # Not where variables say: they may be those of a process that ends before the server does.
         base = next((path for path in ("/tmp", "/var/tmp") if os.access(path, os.W_OK)), None)  # noqa: S108
-        self._home = Path(tempfile.mkdtemp(prefix="evarness-postgres-", dir=base))
+        self._home = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
+        self._lock = os.open(self._home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        _sweep(self._home.parent)
         self._binaries = binaries
         self._data = self._home / "data"
         self._log = self._home / "log"
@@ -240,6 +244,24 @@ class Keeper:
                 )
             except (OSError, subprocess.SubprocessError) as error:
                 raise ProblemError(f"{command[0]} cannot be run: {error}") from None
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what keepers left that were killed: nobody holds the lock in it."""
+    for home in folder.glob(f"{PREFIX}*"):
+        try:
+            lock = os.open(home / "lock", os.O_RDWR)
+        except OSError:
+            # Of somebody else, or just being made.
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            continue
+        else:
+            shutil.rmtree(home, ignore_errors=True)
+        finally:
+            os.close(lock)
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:

@@ -30,6 +30,7 @@ RUN_NAME_ANYWHERE: Final = re.compile(r"evarness_run_[0-9a-f]{16}")
 
 _AGAIN_SECONDS: Final = 0.1
 _CONNECT_SECONDS: Final = 10.0
+_KNOWN_SECONDS: Final = 2.0
 
 _unreachable: set[tuple[int, str]] = set()
 """Servers that did not answer within a start limit: the next service asks them once."""
@@ -58,6 +59,7 @@ class ServerDatabase(Database):
         self._start_seconds = float(seconds)
         self._deadline = 0.0
         self._hidden: set[str] = set()
+        self._is_known_silent = False
 
     # -- where it is ---------------------------------------------------------------------------
 
@@ -102,7 +104,7 @@ class ServerDatabase(Database):
     @property
     def _patience(self) -> float:
         """How long one attempt to connect may take."""
-        return min(_CONNECT_SECONDS, self._left)
+        return min(_KNOWN_SECONDS if self._is_known_silent else _CONNECT_SECONDS, self._left)
 
     def _until_it_answers(self, server: str, connect: Callable[[], T]) -> T:
         """Connect again and again, until the limit; what else it raises is final.
@@ -111,11 +113,12 @@ class ServerDatabase(Database):
             DownError: With what the server or the driver said last.
         """
         key = (os.getpid(), server)
+        self._is_known_silent = key in _unreachable
         while True:
             try:
                 connected = connect()
             except NotYetError as error:
-                if key in _unreachable:
+                if self._is_known_silent:
                     raise DownError(f"{self._say(error)} (and not before, either)") from None
                 if time.monotonic() + _AGAIN_SECONDS > self._deadline:
                     _unreachable.add(key)

@@ -40,6 +40,9 @@ __all__ = ["SqliteDatabase", "SqliteType"]
 MAX_VALUE_BYTES: Final = 64 * 1024 * 1024
 """Of one text or blob; SQLite's own limit would let a query ask for a gigabyte."""
 
+_LOCKED_SECONDS = 5.0
+"""How long somebody else may hold the file."""
+
 _FILE: Final = "database.sqlite"
 _BESIDE: Final = ("-journal", "-wal", "-shm")
 _MAX_TEMPLATES: Final = 64
@@ -339,11 +342,11 @@ def _connect(path: str, guard: _Guard | None, *, is_read_only: bool = False) -> 
             uri=True,
             isolation_level=None,
             check_same_thread=False,
-            timeout=5.0,
+            timeout=_LOCKED_SECONDS,
         )
     else:
         connection = sqlite3.connect(
-            path, isolation_level=None, check_same_thread=False, timeout=5.0
+            path, isolation_level=None, check_same_thread=False, timeout=_LOCKED_SECONDS
         )
     connection.text_factory = _text
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
