@@ -13,7 +13,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -367,6 +367,7 @@ class Engine(AbstractContextManager["Engine"]):
             prompt=case.task_prompt,
             scenario_folder=(root / case.scenario_path).parent,
             root=root,
+            details={"scenario": case.scenario_path, "case": case.id},
         )
 
     def _possible(self, case: Case) -> frozenset[str] | None:
@@ -518,7 +519,8 @@ def case_record(result: CaseResult, nodeid: str) -> CaseRecord:
         graph=compiled.graph_text,
         overlays=compiled.overlays_text,
         scenario=c1.text(result.case.merged),
-        a=RunRecord.from_run(result.run_a),
+        # What judges left over is known only after both runs.
+        a=replace(RunRecord.from_run(result.run_a), leftovers=result.evidence.leftovers),
         b=None if result.run_b is None else RunRecord.from_run(result.run_b),
         error_b=result.error_b,
         findings=judgement.findings,

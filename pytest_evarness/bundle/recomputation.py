@@ -190,11 +190,11 @@ class _Checks:
         if got.record is None:
             self._say(item, f"that nothing could be gathered ({got.reason})")
             return got
-        if not kind.only_reads:
-            self._say(item, "what it gathered: a process was asked")
-            return got
         if not kind.may_gate:
             self._say(item, "what it gathered: a model was asked")
+            return got
+        if not kind.only_reads:
+            self._say(item, "what it gathered: a process was asked")
             return got
         try:
             problem = kind.consistent(item.definition or {}, got.record, world)
@@ -489,7 +489,11 @@ def run_again(
             ) from None
         replica = case["replicas"][0]
         recorded = replica["runs"][0]
-        if run.leftovers != replica["leftovers"]:
+        # No judge is asked here: what one left over stands behind what the run did, if one was.
+        left = replica["leftovers"]
+        if _asked_judges(replica, registry):
+            left = left[: len(run.leftovers)]
+        if run.leftovers != left:
             raise UnverifiedError(
                 f"{case['nodeid']}: run again here, other answers were left over"
                 f" ({shown(run.leftovers)})"
@@ -536,6 +540,11 @@ def _executed(case: CompiledCase, registry: Registry) -> Run:
     finally:
         if world is not None:
             world.close()
+
+
+def _asked_judges(replica: Mapping[str, Any], registry: Registry) -> bool:
+    kinds = (registry.check_types.find(finding["kind"]) for finding in replica["findings"])
+    return any(kind is not None and cast("CheckKind", kind).after_verdict for kind in kinds)
 
 
 def _code_nodes(graph: Any) -> list[str]:

@@ -17,6 +17,7 @@ KINDS: tuple[tuple[str, str, str], ...] = (
     ("file_content", "pytest_evarness.checks.content", "FileContent"),
     ("file_exists", "pytest_evarness.checks.files", "FileExists"),
     ("http_mock_assertions", "pytest_evarness.checks.http", "HttpMockAssertions"),
+    ("llm_as_judge", "pytest_evarness.checks.llm_judge", "LlmAsJudge"),
     ("sql", "pytest_evarness.checks.sql", "Sql"),
 )
 """``(type, module, class)`` of each check type; the module is loaded when a scenario names it."""
@@ -45,5 +46,7 @@ def register(registry: Registry) -> None:
     """Offer the packaged check types; nothing of weight is imported."""
     from pytest_evarness.checks.late import LateKind
 
+    arguments = {"llm_as_judge": (registry.judges,)}
     for name, module, kind in KINDS:
-        registry.check_types.register(name, LateKind(name, module, kind))
+        late = LateKind(name, module, kind, *arguments.get(name, ()))
+        registry.check_types.register(name, late)

@@ -78,6 +78,8 @@ def judge_case(
             graded = {item.id: ungraded for item in late}
         else:
             graded = gatherer.gather(late)
+            leftovers = (*evidence.leftovers, *gatherer.leftovers())
+            evidence = replace(evidence, leftovers=leftovers)
         evidence = replace(evidence, gathered={**gathered, **graded})
         judgement = judge.judge(items, evidence, threshold=threshold)
     if scene is not None and scene.masker:
@@ -104,6 +106,18 @@ class Gatherer:
     def gather(self, items: Iterable[PlannedItem]) -> dict[str, Gathered]:
         """What each item's check saw, by item id; never raises for a check's own failure."""
         return {item.id: self._one(item) for item in items}
+
+    def leftovers(self) -> list[str]:
+        """What was scripted for judges and not used, in words."""
+        if self._scene is None:
+            return []
+        found: list[str] = []
+        for name, judge in self._registry.judges.items():
+            try:
+                found += judge.leftovers(self._scene.kept)
+            except Exception as error:  # noqa: BLE001 - a stranger's judge breaks nothing else
+                found.append(f"judge {name}: what it left cannot be told ({type(error).__name__})")
+        return [self._scene.masker.text(text) for text in found]
 
     def _find(self, item: PlannedItem) -> CheckKind | None:
         return cast("CheckKind | None", self._registry.check_types.find(item.kind))

@@ -180,7 +180,10 @@ class Judge:
         return cast("CheckKind | None", self.registry.check_types.find(item.kind))
 
     def _in_order(self, items: Sequence[PlannedItem]) -> list[PlannedItem]:
-        """Checks in file order, each behind those whose findings it looks at."""
+        """Checks in file order, each behind those whose findings it looks at; models come last.
+
+        What a model says is shown beside the gates, so these have to be judged by then.
+        """
         waiting = {item.id: item for item in items}
         ordered: list[PlannedItem] = []
 
@@ -194,10 +197,17 @@ class Judge:
                     take(waiting[name])
             ordered.append(item)
 
-        for item in items:
+        for item in sorted(items, key=self._is_late):
             if item.id in waiting:
                 take(item)
         return ordered
+
+    def _is_late(self, item: PlannedItem) -> bool:
+        kind = self._kind(item)
+        try:
+            return kind is not None and kind.after_verdict
+        except Exception:  # noqa: BLE001 - a broken kind is told when it judges
+            return False
 
     def _judge_check(
         self, item: PlannedItem, evidence: Evidence, by_id: Mapping[str, Finding]

@@ -15,12 +15,13 @@ __all__ = ["register"]
 
 
 def register(registry: Registry) -> None:
-    """Add node types, event types, environment keys, lint rules and patterns.
+    """Add node types, event types, environment keys, lint rules, patterns and a judge.
 
     There is no determinism inspector: nothing in these nodes reads what a replay could not repeat,
     and what a ``python`` node does is shown by the second run rather than guessed from its name.
     """
     from pytest_evarness.domains.agents.domain import AgentsDomain
+    from pytest_evarness.domains.agents.judge import NAME, SimJudge
     from pytest_evarness.domains.agents.lint import register_lint
     from pytest_evarness.domains.agents.node.types import LATER, NODE_TYPES
     from pytest_evarness.domains.agents.pattern import register_patterns
@@ -32,4 +33,5 @@ def register(registry: Registry) -> None:
     registry.later_node_types |= LATER
     register_lint(registry)
     register_patterns(registry)
+    registry.judges.register(NAME, SimJudge())
     registry.domains.register(AgentsDomain.name, AgentsDomain(registry))

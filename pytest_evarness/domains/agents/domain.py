@@ -53,7 +53,7 @@ _SHARED = frozenset({"budget_breached", "http_request"})
 """Event types of this domain's nodes that come about at other nodes, or at none, as well."""
 _FAULTS = "faults"
 _FAULTY = frozenset({"http_request", "llm_error", "llm_response", "tool_error", "tool_result"})
-_GLOBAL_FAULTS = frozenset({"tool_error_rate", "blocklist", "llm"})
+_GLOBAL_FAULTS = frozenset({"tool_error_rate", "blocklist", "judge_timeout", "llm"})
 
 
 class AgentsDomain:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -45,15 +46,12 @@ _PROVIDER = re.compile(r"sim:[^\s:]+\Z")
 
 _ABSENT_KEYS = {
     "react": "the loop node that reads it",
-    "judge": "the judges that read it",
-    "default_judge_scores": "the judges that read it",
     "episodic": "the memory nodes that read it",
     "facts": "the memory nodes that read it",
     "instructions": "the memory nodes that read it",
     "tiers": "the tier router that reads it",
 }
 _ABSENT_IN_RULE = {"tests": "a manifest carries no corpus yet"}
-_ABSENT_FAULTS = {"judge_timeout": "there are no judges to time out"}
 
 
 def absent_faults(
@@ -187,6 +185,41 @@ class _ToolRule(Strict):
 def parse_llm_rules(value: Json) -> tuple[Json, list[Fault]]:
     """The rules of ``llm``, as they were written."""
     return _rules(_LlmRule, value)
+
+
+_Score = Annotated[float, Field(ge=0, le=1)]
+_Scores = Annotated[dict[Annotated[str, Field(min_length=1)], _Score], Field(min_length=1)]
+
+
+class _Said(Strict):
+    text: str
+
+
+class _JudgeRule(Strict):
+    match: Absent[_Match] = None
+    scores: Absent[_Scores] = None
+    respond: Absent[_Said] = None
+    times: Absent[_Times] = None
+
+    @model_validator(mode="after")
+    def _one(self) -> _JudgeRule:
+        if len({"scores", "respond"} & self.model_fields_set) != 1:
+            raise refuse("must hold exactly one answer", rule="scores, or respond: {text}")
+        return self
+
+
+def _parse_judge_rules(value: Json) -> tuple[Json, list[Fault]]:
+    return _rules(_JudgeRule, value)
+
+
+class _DefaultScores(Strict):
+    scores: dict[Annotated[str, Field(min_length=1)], _Score]
+
+
+def _parse_default_scores(value: Json) -> tuple[Json, list[Fault]]:
+    faults = parse_model(_DefaultScores, {"scores": value})[1]
+    own = [replace(fault, path=fault.path[1:]) for fault in faults]
+    return plain(value), own
 
 
 def parse_tool_rules(value: Json) -> tuple[Json, list[Fault]]:
@@ -436,14 +469,16 @@ def _target_faults(value: object, names: tuple[str, ...], *, has_delay: bool) ->
 def _parse_faults(value: Json) -> tuple[Json, list[Fault]]:
     if not isinstance(value, Mapping):
         return None, [Fault((), "must be a mapping", got=shown(value))]
-    rest, faults = absent_faults(value, _ABSENT_FAULTS)
-    for key, inner in rest.items():
+    faults: list[Fault] = []
+    for key, inner in value.items():
         found: list[Fault] = []
         if key == "tool_error_rate":
             found = parse_model(_Rate, {"rate": inner})[1]
             found = [Fault((), fault.problem, fault.got, fault.rule, fault.fix) for fault in found]
         elif key == "blocklist":
-            found = _blocklist_faults(inner)
+            found = _names_faults(inner, "terms")
+        elif key == "judge_timeout":
+            found = _names_faults(inner, "judges")
         elif key == "llm":
             found = _target_faults(inner, LLM_FAULTS, has_delay=False)
         else:
@@ -453,9 +488,9 @@ def _parse_faults(value: Json) -> tuple[Json, list[Fault]]:
     return plain(value), faults
 
 
-def _blocklist_faults(value: object) -> list[Fault]:
+def _names_faults(value: object, what: str) -> list[Fault]:
     if not isinstance(value, list):
-        return [Fault((), "must be a list", got=shown(value), rule="of terms")]
+        return [Fault((), "must be a list", got=shown(value), rule=f"of {what}")]
     return [
         Fault((index,), "must be a text that is not blank", got=shown(term))
         for index, term in enumerate(value)
@@ -481,6 +516,10 @@ def _schema_of(model: Any) -> JsonObject:
 
 def _when_schema() -> dict[str, Any]:
     return {"anyOf": [{"const": "always"}, _First.model_json_schema(), _Rate.model_json_schema()]}
+
+
+def _names_schema() -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "string", "pattern": "\\S"}}
 
 
 def _target_schema(names: tuple[str, ...], *, has_delay: bool) -> dict[str, Any]:
@@ -516,6 +555,18 @@ def environment_keys() -> tuple[EnvironmentKey, ...]:
             _schema_of(dict[str, list[_ToolRule]]),
         ),
         EnvironmentKey(
+            "judge",
+            "What scripted judges answer.",
+            _parse_judge_rules,
+            _schema_of(list[_JudgeRule]),
+        ),
+        EnvironmentKey(
+            "default_judge_scores",
+            "What scripted judges answer where no rule is left, by dimension.",
+            _parse_default_scores,
+            _schema_of(dict[str, _Score]),
+        ),
+        EnvironmentKey(
             "memory", "Earlier turns, oldest first.", _parse_memory, _schema_of(list[_Turn])
         ),
         EnvironmentKey(
@@ -526,13 +577,14 @@ def environment_keys() -> tuple[EnvironmentKey, ...]:
         ),
         EnvironmentKey(
             "faults",
-            "Injected faults of tools, services and the model, and the policy's blocklist.",
+            "Injected faults of tools, services, the model and judges; the policy's blocklist.",
             _parse_faults,
             {
                 "type": "object",
                 "properties": {
                     "tool_error_rate": {"type": "number", "minimum": 0, "maximum": 1},
-                    "blocklist": {"type": "array", "items": {"type": "string", "pattern": "\\S"}},
+                    "blocklist": _names_schema(),
+                    "judge_timeout": _names_schema(),
                     "llm": _target_schema(LLM_FAULTS, has_delay=False),
                 },
                 "additionalProperties": _target_schema(

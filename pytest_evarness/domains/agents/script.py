@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,11 +91,20 @@ class Script:
         """How many answers are scripted; a rule without end counts once."""
         return sum(rule.capacity or 1 for rule in self._rules)
 
-    def take(self, call: Call) -> Mapping[str, Any] | None:
-        """Use up the first matching rule that is left; None where there is none."""
+    def take(
+        self, call: Call, *, fits: Callable[[Mapping[str, Any]], bool] | None = None
+    ) -> Mapping[str, Any] | None:
+        """Use up the first matching rule that is left; None where there is none.
+
+        Args:
+            call: What was asked.
+            fits: Whether a rule answers this sort of call at all; every one does without it.
+        """
         self.calls += 1
         for rule in self._rules:
-            if not rule.is_spent and self._matches(rule, call):
+            if rule.is_spent or (fits is not None and not fits(rule.answer)):
+                continue
+            if self._matches(rule, call):
                 rule.used += 1
                 return rule.answer
         return None

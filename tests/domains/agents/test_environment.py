@@ -113,11 +113,41 @@ GRAPH = h.chain(("input", {}), ("tool", {"tool": "my.tool"}), ("llm", {}), ("out
         ),
         (
             {"faults": {"judge_timeout": "always"}},
+            'faults.judge_timeout: must be a list (got "always"; of judges)',
+        ),
+        (
+            {"faults": {"judge_timeout": [1]}},
+            "faults.judge_timeout.0: must be a text that is not blank (got 1)",
+        ),
+        ({"judge": {}}, "judge: must be a list (got {}; of rules)"),
+        (
+            {"judge": [{"match": {"contains": "x"}}]},
             (
-                "faults.judge_timeout: 'judge_timeout' is not in this version "
-                "(there are no judges to time out)"
+                'judge.0: must hold exactly one answer (got {"match": {"contains": "x"}}; '
+                "scores, or respond: {text})"
             ),
         ),
+        (
+            {"judge": [{"scores": {"tone": 1}, "respond": {"text": "x"}}]},
+            (
+                'judge.0: must hold exactly one answer (got {"scores": {"tone": 1}, '
+                '"respond": {"text": "x"}}; scores, or respond: {text})'
+            ),
+        ),
+        (
+            {"judge": [{"scores": {"tone": 7}}]},
+            "judge.0.scores.tone: is too large (got 7; 1.0 or less)",
+        ),
+        ({"judge": [{"scores": {}}]}, "judge.0.scores: must not be empty (got {})"),
+        (
+            {"judge": [{"respond": {"text": 1}}]},
+            "judge.0.respond.text: must be text (got 1)",
+        ),
+        (
+            {"default_judge_scores": {"tone": "high"}},
+            'default_judge_scores.tone: must be a number (got "high")',
+        ),
+        ({"default_judge_scores": []}, "default_judge_scores: must be a mapping (got [])"),
         (
             {"faults": {"llm": {"errors": "always"}}},
             "faults.llm.errors: unknown key (got 'errors'; known: error, timeout, truncate)",
@@ -188,7 +218,7 @@ def test_rows_and_other_values_have_keys_of_their_own(result: Any) -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["react", "judge", "default_judge_scores", "episodic", "facts", "instructions", "tiers"],
+    ["react", "episodic", "facts", "instructions", "tiers"],
 )
 def test_a_key_that_comes_later_says_so(key: str) -> None:
     _, (fault,) = h.parse_environment({key: {}})
