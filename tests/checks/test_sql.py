@@ -607,7 +607,8 @@ def faults_of(check: str) -> list[str]:
             "query: SELECT 1",
             (
                 ": compares the result with nothing (exactly one of equals, matcher, rows,"
-                " row_count, empty) | to expect NULL write 'equals: null', to expect no row 'empty: true'"
+                " row_count, empty) | to expect NULL write 'equals: null',"
+                " to expect no row 'empty: true'"
             ),
         ),
         (

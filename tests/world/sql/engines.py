@@ -16,6 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
+# Imported for good: a session inside a test forgets what it imported first, and a driver that is
+# imported twice has two kinds of errors.
+import psycopg
+import pymysql
 import pytest
 
 from pytest_evarness.core.interfaces import WorldHost
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
     from pytest_evarness.world.sql.base import Database
 
 __all__ = ["ENGINES", "SERVERS", "Opener", "dsn_of", "need_wheel", "opener", "rows_of"]
+
+DRIVERS = (psycopg, pymysql)
 
 _DEFAULTS = {
     "postgres": ("EVARNESS_TEST_POSTGRES_DSN", "postgresql://postgres@127.0.0.1:5432/postgres"),
