@@ -26,7 +26,7 @@ from pytest_evarness.checks.written import NonEmpty, schema_of
 from pytest_evarness.core.finding import fraction_text
 from pytest_evarness.core.interfaces import AbstainedError, Question
 from pytest_evarness.core.outcome import Cause
-from pytest_evarness.errors import Fault, InputError
+from pytest_evarness.errors import Fault, InputError, InputErrors
 from pytest_evarness.source.model import Absent, Strict, merge_faults, parse_model, refuse
 from pytest_evarness.source.number import exact
 from pytest_evarness.source.quote import nearest, quoted, shown
@@ -57,14 +57,14 @@ def _unit(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise refuse("must be a number", rule="from 0 to 1")
     if unit_number(value) is None:
-        raise refuse("is out of range", rule="from 0 to 1, of at most 400 digits")
+        raise refuse("is out of range", rule="from 0 to 1")
     return value
 
 
 def _temperature(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise refuse("must be a number", rule=f"from 0 to {MAX_TEMPERATURE}")
-    if not 0 <= value <= MAX_TEMPERATURE or unit_number(value / MAX_TEMPERATURE) is None:
+    if not 0 <= value <= MAX_TEMPERATURE:
         raise refuse("is out of range", rule=f"from 0 to {MAX_TEMPERATURE}")
     return value
 
@@ -422,9 +422,10 @@ def _ask_endpoint(
         text = _as_text(answer, scene)
         cassette.record(Recording(slot, package.digest, member["base_url"], text))
     except InputError as error:
-        first, *more = str(error).splitlines()
-        rest = f" (and {len(more)} more lines)" if more else ""
-        raise AbstainedError(Cause.MALFORMED_EVIDENCE, f"{first}{rest}") from None
+        first, *more = error.errors if isinstance(error, InputErrors) else (error,)
+        rest = f" (and {len(more)} more)" if more else ""
+        told = str(first).partition("\n")[0]
+        raise AbstainedError(Cause.MALFORMED_EVIDENCE, f"{told}{rest}") from None
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise AbstainedError(
