@@ -56,7 +56,6 @@ __all__ = [
     "CommandExit",
     "ended_record",
     "ended_words",
-    "folder_words",
     "private_folder",
     "stream_notes",
 ]
@@ -175,8 +174,8 @@ class CommandExit(CheckKind):
             except CannotRunError as error:
                 raise UnavailableError(Cause.EVALUATOR_ERROR, error.reason) from None
             whole = frozenset(asked["matchers"])
-            words = folder_words(scene, {folder: "«workspace»", own: "«home»"})
-            return {"shell": " ".join(shell), **ended_record(ended, words, whole)}
+            folders = {folder: "«workspace»", own: "«home»"}
+            return {"shell": " ".join(shell), **ended_record(ended, scene, folders, whole)}
 
     def judge(self, item: PlannedItem, gathered: JsonObject, facts: Facts) -> Finding:
         """See :class:`CheckKind`."""
@@ -203,7 +202,7 @@ class CommandExit(CheckKind):
         if not _is_wanted(definition["exit_code"], told["exit_code"]):
             failed.append(f"{met}, not {wanted}")
         for key, spec in _matchers(definition):
-            _judge_stream(key, spec, Captured.from_record(told[key]), failed, undecided)
+            _judge_stream(key, spec, Captured.from_record(told["asked"][key]), failed, undecided)
         if failed:
             reason = "; ".join(failed)
             return _finding(item, told, Outcome.FAIL, reason, expected=expected)
@@ -395,7 +394,7 @@ def _folder_in(folder: Path, name: str | None) -> Path:
     return place
 
 
-def folder_words(scene: Scene, own: Mapping[Path, str]) -> dict[str, str]:
+def _folder_words(scene: Scene, own: Mapping[Path, str]) -> dict[str, str]:
     """What to write for this machine's folders: what a program says goes into the bundle.
 
     Args:
@@ -415,24 +414,31 @@ def folder_words(scene: Scene, own: Mapping[Path, str]) -> dict[str, str]:
 
 
 def ended_record(
-    ended: Ended, words: Mapping[str, str], whole: frozenset[str] = frozenset()
+    ended: Ended, scene: Scene, own: Mapping[Path, str], whole: frozenset[str] = frozenset()
 ) -> dict[str, Json]:
-    """How a command ended, as evidence.
+    """How a command ended, as evidence: streams for a reader, those that are asked as they are.
 
     Args:
         ended: The end.
-        words: What to write for folders that no two runs share.
+        scene: Knows the folders of this machine, and the secrets.
+        own: Folders of this one check, and what to write for them.
         whole: Streams of which all that was captured is needed.
     """
+    words = _folder_words(scene, own)
     record: dict[str, Json] = {
         "exit_code": ended.exit_code,
         "signal": ended.signal,
         "timed_out": ended.timed_out,
     }
+    asked: dict[str, Json] = {}
     for key in ("stdout", "stderr"):
         stream = cast("Captured", getattr(ended, key)).replaced(words)
-        record[key] = (stream if key in whole else stream.shortened(SHOWN_BYTES)).as_record()
-    return record
+        stream = stream.without_ends(scene.masker.longest)
+        if key in whole:
+            asked[key] = stream.as_record()
+        # Masked before it is cut: no mask finds what a cut leaves of a secret.
+        record[key] = stream.masked(scene.masker).shortened(SHOWN_BYTES).as_record()
+    return {**record, "asked": asked}
 
 
 def ended_words(gathered: Mapping[str, Any]) -> str:

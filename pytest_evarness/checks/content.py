@@ -479,8 +479,8 @@ class _Miss:
             else:
                 line = text.count("\n", 0, at) + 1
                 notes.append(
-                    f"they part in line {line}: {shown(text[at : at + 40])} instead of"
-                    f" {shown(wanted[at : at + 40])}"
+                    f"they part in line {line}: {_glimpse(text, at)} instead of"
+                    f" {_glimpse(wanted, at)}"
                 )
             return self._around(at, 0), notes
         if word == "contains":
@@ -498,8 +498,16 @@ class _Miss:
         return shown(text, _SHOWN), notes
 
     def _around(self, at: int, length: int) -> str:
-        start = max(0, at - 60)
-        return shown(self._text[start : at + length + 60], _SHOWN)
+        start, end = max(0, at - 60), at + length + 60
+        # The marks tell a reader, and whoever masks secrets, that more stands there.
+        before = "…" if start else ""
+        after = "…" if end < len(self._text) else ""
+        return shown(f"{before}{self._text[start:end]}{after}", _SHOWN)
+
+
+def _glimpse(text: str, at: int) -> str:
+    """A few characters from a place on, with marks where more stands there."""
+    return shown(f"{'…' if at else ''}{text[at : at + 42]}", 40)
 
 
 def _parting(one: str, other: str) -> int:

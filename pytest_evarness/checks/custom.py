@@ -23,7 +23,6 @@ from pydantic import Field
 from pytest_evarness.checks.command import (
     ended_record,
     ended_words,
-    folder_words,
     private_folder,
     stream_notes,
 )
@@ -161,8 +160,7 @@ class Custom(CheckKind):
                 )
             except CannotRunError as error:
                 raise UnavailableError(Cause.EVALUATOR_ERROR, error.reason) from None
-            words = folder_words(scene, places.words)
-            return {"confined": confined, **ended_record(ended, words, _ALL)}
+            return {"confined": confined, **ended_record(ended, scene, places.words, _ALL)}
 
     def judge(self, item: PlannedItem, gathered: JsonObject, facts: Facts) -> Finding:
         """See :class:`CheckKind`."""
@@ -232,10 +230,11 @@ def read_result(gathered: Mapping[str, Any], seconds: float) -> Said | str:
         return f"timed out after {seconds:g} s; {quoted_output}"
     if gathered["exit_code"] != 0:
         return f"ended with {ended_words(gathered)}; {quoted_output}{_last_words(gathered)}"
-    if stdout.is_cut:
+    asked = Captured.from_record(gathered["asked"]["stdout"])
+    if asked.is_cut:
         return f"printed {stdout.size:,} bytes, which is no result; {quoted_output}"
     try:
-        value = read_value(stdout.head)
+        value = read_value(asked.head)
     except NoJsonError as error:
         return f"what it printed is not one JSON document: {error}; {quoted_output}"
     problem = _problem(value)

@@ -73,7 +73,7 @@ class Judgement:
         for finding in self.findings:
             witness = finding.witness.as_record()
             texts = [finding.reason, list(finding.looked_at), witness]
-            clean: list[Any] = masker.value(texts)
+            clean: list[Any] = masker.shown(texts)
             if clean == texts:
                 findings.append(finding)
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,11 @@ __all__ = ["MIN_LENGTH", "Masker", "placeholder", "read_secrets"]
 
 MIN_LENGTH = 4
 """A shorter value would be replaced all over the place, and could be guessed from where it was."""
+
+_CUT = "…"
+_GROWTH = (
+    12  # "\\u00e9" with its backslash doubled, or a character of three bytes as %25E2%2580%25A6
+)
 
 _SHORT_ESCAPES = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f", '"': '"', "/": "/"}
 _BASE64_TO_URL = str.maketrans("+/", "-_")
@@ -85,6 +91,46 @@ class Masker:
         assert match.lastindex is not None, "each alternative is a group"
         return placeholder(self._names[match.lastindex - 1])
 
+    @property
+    def longest(self) -> int:
+        """Characters that a form of a secret takes at most, escapes of escapes left aside."""
+        return max((_GROWTH * len(value) for value in self._name_by_value), default=0)
+
+    def shown(self, value: Any) -> Any:
+        """The same as :meth:`value` for what a reader is shown, where texts were cut with a "…".
+
+        What is left of a secret before such a mark, or behind one, is replaced as well: no form of
+        the whole stands there for :meth:`text` to find.
+        """
+        if not self:
+            return value
+        if isinstance(value, str):
+            return self._without_ends(self.text(value))
+        if isinstance(value, dict):
+            return {
+                self._without_ends(key): self.shown(entry)
+                for key, entry in self._mapping(value).items()
+            }
+        if isinstance(value, list):
+            return [self.shown(entry) for entry in value]
+        return self.value(value)
+
+    def _without_ends(self, content: str) -> str:
+        if _CUT not in content:
+            return content
+        parts = content.split(_CUT)
+        for at in range(len(parts) - 1):
+            for name in self._names:
+                for form in self._plain_forms(name):
+                    parts[at] = _without_beginning(parts[at], form, name)
+                    parts[at + 1] = _without_end(parts[at + 1], form, name)
+        return _CUT.join(parts)
+
+    def _plain_forms(self, name: str) -> tuple[str, ...]:
+        value = next(value for value, known in self._name_by_value.items() if known == name)
+        forms = (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
+        return tuple(dict.fromkeys(forms))
+
     def value(self, value: Any) -> Any:
         """A copy of a JSON value, its texts, keys and numbers masked."""
         if isinstance(value, str):
@@ -132,6 +178,22 @@ class Masker:
                 count += 1
             masked[unique] = self.value(mapping[key])
         return masked
+
+
+def _without_beginning(text: str, form: str, name: str) -> str:
+    """``text`` without the longest beginning of ``form`` that it ends with."""
+    for length in range(min(len(form), len(text)), MIN_LENGTH - 1, -1):
+        if text.endswith(form[:length]):
+            return text[:-length] + placeholder(name)
+    return text
+
+
+def _without_end(text: str, form: str, name: str) -> str:
+    """``text`` without the longest end of ``form`` that it begins with."""
+    for length in range(min(len(form), len(text)), MIN_LENGTH - 1, -1):
+        if text.startswith(form[-length:]):
+            return placeholder(name) + text[length:]
+    return text
 
 
 def _escaped(value: str) -> str:

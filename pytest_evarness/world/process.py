@@ -19,7 +19,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.secret import Masker
 
 __all__ = [
     "CAPTURED_BYTES",
@@ -87,6 +90,19 @@ class Captured:
             head = _decoded(_begin(head.encode("utf-8", "surrogatepass")[:half]))
             tail = _decoded(_finish(tail.encode("utf-8", "surrogatepass")[-half:]))
         return Captured(head, tail, self.size, is_cut=True)
+
+    def without_ends(self, count: int) -> Captured:
+        """The same without ``count`` characters on both sides of the cut, where there is one.
+
+        What a cut went through, such as a secret, cannot be known by what is left of it.
+        """
+        if not self.is_cut or not count:
+            return self
+        return Captured(self.head[:-count], self.tail[count:], self.size, is_cut=True)
+
+    def masked(self, masker: Masker) -> Captured:
+        """The same with secrets replaced."""
+        return Captured(masker.text(self.head), masker.text(self.tail), self.size, self.is_cut)
 
     @property
     def text(self) -> str:

@@ -48,7 +48,7 @@ def test_patterns_are_searched_in_the_whole_text(scene: FolderScene) -> None:
     assert found[2].witness.notes == (
         "'^' and '$' are the start and the end of the text; with flags: [multiline] it matches",
     )
-    assert found[4].witness.observed == f'line 2: "{"z" * 59}\\nFOUND-ME"'
+    assert found[4].witness.observed == f'line 2: "…{"z" * 59}\\nFOUND-ME"'
 
 
 def test_the_end_of_the_text_is_its_very_end(scene: FolderScene) -> None:
@@ -191,7 +191,7 @@ def test_letter_case_is_pointed_out(scene: FolderScene) -> None:
 def test_where_two_texts_part_is_told(scene: FolderScene) -> None:
     scene.write("a.txt", "one\ntwo\n")
     found = judged(CONTENT, scene, {"path": "a.txt", "equals": "one\ntoo\n"})
-    assert found.witness.notes == ('they part in line 2: "wo\\n" instead of "oo\\n"',)
+    assert found.witness.notes == ('they part in line 2: "…wo\\n" instead of "…oo\\n"',)
     found = judged(CONTENT, scene, {"path": "a.txt", "equals": "one\ntwo"})
     assert found.witness.notes == ("the text is longer: 8 characters, not 7",)
 

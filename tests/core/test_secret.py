@@ -172,3 +172,28 @@ def test_a_secret_across_the_cut_of_a_long_text_does_not_show_its_first_half() -
 def test_the_place_of_a_secret_is_a_path_without_it(value: Any, path: Any) -> None:
     assert Masker({"PAY": TOKEN}).find(value) == path
     assert Masker({}).find(value) is None
+
+
+def test_what_a_cut_leaves_of_a_secret_is_replaced_where_it_is_shown() -> None:
+    masker = Masker({"KEY": 'tok-"9é3baf1c7', "OTHER": "hunter22"})
+    shown = masker.shown
+    assert shown('x tok-"9é3…') == "x «secret:KEY»…"
+    assert shown('"x tok-\\"9\\u00e93…"') == '"x «secret:KEY»…"'
+    assert shown('"x tok-\\"9é3…"') == '"x «secret:KEY»…"'
+    assert shown("…baf1c7 and hunt…er22") == "…«secret:KEY» and «secret:OTHER»…«secret:OTHER»"
+    assert shown(["a hunte…", {"k": "whole hunter22"}]) == [
+        "a «secret:OTHER»…",
+        {"k": "whole «secret:OTHER»"},
+    ]
+
+
+def test_what_is_no_rest_of_a_secret_stays() -> None:
+    masker = Masker({"OTHER": "hunter22"})
+    for text in ("hun…", "…r22", "hunte", "hunter…", "a…b", "hunte x…"):
+        assert masker.text(text) == text, "a text that is not shown is not looked at for this"
+    assert masker.shown("hun…") == "hun…"
+    assert masker.shown("…r22") == "…r22"
+    assert masker.shown("hunte") == "hunte"
+    assert masker.shown("hunte x…") == "hunte x…"
+    assert masker.shown([1, None, {"a": 2}]) == [1, None, {"a": 2}]
+    assert Masker({}).shown("hunte…") == "hunte…"

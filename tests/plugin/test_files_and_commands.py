@@ -9,6 +9,7 @@ import pytest
 
 from pytest_evarness.bundle.verify import Options, verify_bundle
 from pytest_evarness.core.registry import packaged_registry
+from pytest_evarness.core.secret import Masker
 from tests.plugin.scenarios import graph, step_graph
 from tests.world.test_process import sleeping
 
@@ -266,3 +267,62 @@ def test_the_same_under_workers_and_with_a_mirror(session: Session) -> None:
     assert ran.code == 0, ran.text
     assert ran.findings(CASE)["reproduces"] == "pass"
     assert [ran.findings(CASE)[name] for name in checks] == ["pass", "pass"]
+
+
+FIRST, LAST = "Q7x9Lm2Zt5", "KvW3Rb8Yc1"
+
+
+def reports_with_a_secret_at_every_cut(session: Session) -> list[str]:
+    first, last = FIRST, LAST
+    # Whatever is cut, the cut goes through one of many secrets in a row.
+    command = {
+        "type": "command_exit",
+        "command": "for i in $(seq 3000); do printf %s $A$B; done; exit 1",
+        "env": {"A": first, "B": last},
+    }
+    checks = {
+        "plain": command,
+        "asked": {**command, "stdout": {"contains": "nothing like it"}},
+        "script": {"type": "custom", "script": "s.py"},
+        "file": {"type": "file_content", "path": "a.txt", "contains": "nothing like it"},
+        "within": {"type": "file_content", "path": "a.txt", "not_contains": "here"},
+        "whole": {"type": "file_content", "path": "a.txt", "equals": "another"},
+    }
+    text = f"''.join(({first!r}, {last!r})) * 200"
+    steps = (
+        "def leak(inputs, config, context):\n"
+        f"    text = {text}\n"
+        "    (context.workspace / 'a.txt').write_text(text + 'here' + text)\n"
+        "    return {'out': 'done'}\n"
+    )
+    made = scenario("leak", checks=checks, secrets=["PAY_TOKEN"])
+    script = f"print({text}); raise SystemExit(1)\n"
+    ran = session(
+        "--junit-xml=plain.xml",
+        "--evarness-junit=ours.xml",
+        files={"s.scenario.yaml": made, "steps.py": steps, "s.py": script},
+    )
+    assert {ran.findings(CASE)[name] for name in checks} == {"fail", "indeterminate"}
+    (case,) = ran.predicate["cases"]
+    reports = [ran.text, *((ran.root / name).read_text() for name in ("plain.xml", "ours.xml"))]
+    reports += [str(one) for one in case["replicas"][0]["findings"]]
+    assert "«secret:PAY_TOKEN»«secret:PAY_TOKEN»" in ran.text
+    return reports
+
+
+def test_no_cut_leaves_a_part_of_a_secret(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAY_TOKEN", FIRST + LAST)
+    for report in reports_with_a_secret_at_every_cut(session):
+        for part in (FIRST[:4], FIRST[-4:], LAST[:4], LAST[-4:]):
+            assert part not in report
+
+
+def test_this_file_would_notice_one_that_does(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAY_TOKEN", FIRST + LAST)
+    monkeypatch.setattr(Masker, "shown", Masker.value)
+    reports = reports_with_a_secret_at_every_cut(session)
+    assert any(FIRST[:4] in report or LAST[-4:] in report for report in reports)
