@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import select
+import stat
 import sys
 import threading
 import time
@@ -70,11 +71,10 @@ def embedded_server(folder: str) -> Mapping[str, Any]:
 
 def _found_or_started(folder: Path, home: Path) -> Mapping[str, Any]:
     deadline = time.monotonic() + START_SECONDS
-    folder.mkdir(parents=True, exist_ok=True)
-    starting = _locked(folder / "starting", deadline, exclusive=True)
+    starting = _starting(folder, deadline)
     try:
         key = str(folder)
-        if key not in _held:
+        if key not in _held or not _is_there(folder / "users", _held[key]):
             # Waits for a keeper that is just going.
             _held[key] = _locked(folder / "users", deadline, exclusive=False)
         state = folder / "state"
@@ -90,10 +90,44 @@ def _found_or_started(folder: Path, home: Path) -> Mapping[str, Any]:
         os.close(starting)
 
 
+def _starting(folder: Path, deadline: float) -> int:
+    """The lock of whoever looks for the server; its folder is there as long as it is held."""
+    while True:
+        _make_private(folder.parent)
+        _make_private(folder)
+        try:
+            descriptor = _locked(folder / "starting", deadline, exclusive=True)
+        except FileNotFoundError:
+            continue
+        # A keeper that went may have removed the folder in between.
+        if _is_there(folder / "starting", descriptor):
+            return descriptor
+        os.close(descriptor)
+
+
+def _make_private(folder: Path) -> None:
+    """Nobody else may leave a server of theirs there, or listen to what is said."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = folder.lstat()
+    if status.st_uid != os.geteuid() or not stat.S_ISDIR(status.st_mode):
+        raise DownError("the session's folder belongs to somebody else")
+    if status.st_mode & 0o022:
+        folder.chmod(status.st_mode & ~0o022)
+
+
+def _is_there(path: Path, descriptor: int) -> bool:
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    own = os.fstat(descriptor)
+    return (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
+
+
 def _locked(path: Path, deadline: float, *, exclusive: bool) -> int:
     import fcntl
 
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
     while True:
         try:

@@ -70,6 +70,7 @@ class Keeper:
     """The server and everything it lies in."""
 
     def __init__(self, folder: Path, binaries: Path, account: str) -> None:
+        self._folder = folder
         self._users = os.open(folder / "users", os.O_RDWR)
         self._state = folder / "state"
         self._account = pwd.getpwnam(account) if account else None
@@ -143,16 +144,35 @@ class Keeper:
                 process.wait()
         shutil.rmtree(self._home, ignore_errors=True)
 
+    def leave(self) -> None:
+        """Remove the session's folder, unless somebody is just coming."""
+        starting = os.open(self._folder / "starting", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(starting, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        shutil.rmtree(self._folder, ignore_errors=True)
+        try:
+            self._folder.parent.rmdir()
+        except OSError:
+            # Something else of the session is there.
+            return
+
     # -- steps ---------------------------------------------------------------------------------
 
-    def _look(self) -> None:
-        """Let a moment pass."""
+    def is_abandoned(self) -> bool:
+        """Whether nobody is left; from then on nobody comes until the keeper has ended."""
         try:
             fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            time.sleep(LOOK_SECONDS)
-        else:
+            return False
+        return True
+
+    def _look(self) -> None:
+        """Let a moment pass."""
+        if self.is_abandoned():
             raise AbandonedError
+        time.sleep(LOOK_SECONDS)
 
     def _make_readable(self) -> None:
         """Where the account may not read the binaries, it gets a copy of them."""
@@ -305,6 +325,8 @@ def main(folder: str, binaries: str, account: str) -> int:
         return 1
     finally:
         keeper.stop()
+    if keeper.is_abandoned():
+        keeper.leave()
     return 0
 
 

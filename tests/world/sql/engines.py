@@ -2,7 +2,7 @@
 
 ``EVARNESS_TEST_POSTGRES_DSN`` and ``EVARNESS_TEST_MYSQL_DSN`` name the servers; without them the
 usual ports of this machine are tried. ``EVARNESS_REQUIRE_SERVERS=1`` turns a missing server from a
-skipped test into a failed one.
+skipped test into a failed one, ``EVARNESS_REQUIRE_WHEEL=1`` a missing PostgreSQL of the extra.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ SERVERS = [
 ENGINES = ["sqlite", *SERVERS]
 
 
-def _missing(what: str) -> None:
-    if os.environ.get("EVARNESS_REQUIRE_SERVERS") == "1":
-        pytest.fail(f"EVARNESS_REQUIRE_SERVERS=1 and {what}")
+def _missing(variable: str, what: str) -> None:
+    if os.environ.get(variable) == "1":
+        pytest.fail(f"{variable}=1, and {what}")
     pytest.skip(what)
 
 
@@ -68,14 +68,15 @@ def dsn_of(kind: str) -> str:
     try:
         socket.create_connection(address, timeout=5).close()
     except OSError as error:
-        _missing(f"no {kind} server answers ({error.strerror or error}); {variable} names one")
+        told = f"no {kind} server answers ({error.strerror or error}); {variable} names one"
+        _missing("EVARNESS_REQUIRE_SERVERS", told)
     return dsn
 
 
 def need_wheel() -> None:
     """Skip where the PostgreSQL of the extra is not installed."""
     if binaries() is None:
-        _missing("the extra 'postgres' is not installed")
+        _missing("EVARNESS_REQUIRE_WHEEL", "the extra 'postgres' is not installed")
 
 
 class Opener(Protocol):

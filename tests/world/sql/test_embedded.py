@@ -148,7 +148,7 @@ def test_all_processes_find_one_server_and_it_ends_with_the_last(tmp_path: Path)
         second.wait()
         assert until(lambda: not is_alive(keeper) and not is_alive(server))
         assert not home.exists()
-        assert not (tmp_path / module.FOLDER / "state").exists()
+        assert not (tmp_path / module.FOLDER).exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
@@ -198,6 +198,16 @@ def test_a_server_that_dies_is_started_anew_for_the_next(tmp_path: Path) -> None
         with user(tmp_path) as other:
             assert told(other)["port"]
             assert keeper_of(tmp_path) != keeper
+
+
+def test_a_folder_of_somebody_else_is_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / module.FOLDER).mkdir()
+    owner = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    with pytest.raises(DownError, match=r"^the session's folder belongs to somebody else$"):
+        module.embedded_server(str(tmp_path))
 
 
 def test_last_words_of_a_server_that_cannot_start_are_told(
