@@ -23,6 +23,7 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_INTEGER",
     "Hasher",
+    "cloned",
     "copied",
     "digests",
     "event_text",
@@ -132,6 +133,11 @@ def frozen(value: object, root: str = "value") -> tuple[Any, str]:
 def copied(value: object, root: str = "value") -> Any:
     """The deep copy of :func:`frozen` alone."""
     return frozen(value, root)[0]
+
+
+def cloned(value: Any) -> Any:
+    """A deep copy of what :func:`frozen` gave, or of what was read from its text."""
+    return _copy(value)
 
 
 def text(value: object) -> str:

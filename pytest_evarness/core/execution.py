@@ -703,7 +703,7 @@ class _Engine:
     def own_environment(self) -> dict[str, Any]:
         """A copy for this run, so that no run changes what the next one is given."""
         if self._environment is None:
-            self._environment = c1.copied(self.case.environment)
+            self._environment = c1.cloned(self.case.environment)
         return self._environment
 
     def own_overlays(self) -> dict[str, Any]:
@@ -753,7 +753,7 @@ class _Context:
     def environment(self) -> JsonObject:
         if not self._is_custom:
             return self._engine.own_environment()
-        environment = self._copy("environment", lambda: c1.copied(self._engine.case.environment))
+        environment = self._copy("environment", lambda: c1.cloned(self._engine.case.environment))
         return cast("JsonObject", environment)
 
     @property

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
 __all__ = ["remove_tree"]
 
+_LONG = 1000
+
 
 def remove_tree(folder: str) -> None:
     """Remove ``folder`` and all it holds, folders that forbid it too; links are not followed.
 
-    However deep it is: a folder inside a folder is first moved up to the top, so that neither the
-    length of a path nor the depth of calls is a bound. What cannot be removed stays, without a
+    However deep it is: a folder whose path grows long is first moved up to the top, so that neither
+    the length of a path nor the depth of calls is a bound. What cannot be removed stays, without a
     word.
     """
     if not _is_folder(folder):
@@ -31,15 +33,15 @@ def remove_tree(folder: str) -> None:
         for entry in _entries(here):
             if not entry.is_dir(follow_symlinks=False):
                 _try(os.unlink, entry.path, here)
-            elif here == folder:
+            elif len(entry.path) - len(folder) < _LONG:
                 waiting.append(entry.path)
             else:
                 moved = _moved_up(entry.path, folder, numbers)
                 if moved is not None:
                     waiting.append(moved)
-        if here != folder:
-            _try(os.rmdir, here, folder)
-    _try(os.rmdir, folder, os.path.dirname(folder))
+    # Whatever is inside was met later.
+    for here in reversed(waiting):
+        _try(os.rmdir, here, os.path.dirname(here))
 
 
 def _is_folder(path: str) -> bool:

@@ -58,7 +58,7 @@ def run_in(
         RuntimeError: It could not be started.
     """
     argv = _argv(command)
-    home = Path(world.new_folder("home"))
+    home = Path(world.new_folder())
     workspace = world.workspace
     addresses: dict[str, Mapping[str, Json]] = {
         name: world.addresses[name] for name in world.addresses if name not in world.problems

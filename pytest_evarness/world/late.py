@@ -45,6 +45,11 @@ class LateServiceType:
         return tuple(names(config)) if names is not None else ()
 
     @property
+    def has_files(self) -> bool:
+        """As the type says; see ``ServiceType``."""
+        return bool(getattr(self._type, "has_files", True))
+
+    @property
     def schema(self) -> JsonObject:
         """As the type says."""
         return self._type.schema

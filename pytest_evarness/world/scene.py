@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.removal import remove_tree
 from pytest_evarness.core.secret import Masker
+from pytest_evarness.world.workspace import copy_tree
 
 if TYPE_CHECKING:
     from pytest_evarness.core.case import CompiledCase
@@ -55,19 +55,15 @@ class RunScene:
     @contextlib.contextmanager
     def workspace_copy(self) -> Iterator[Path]:
         """A copy that may be written; an empty folder where no workspace is declared."""
-        if self.world is None:
-            from pytest_evarness.world import home
+        from pytest_evarness.world import home
 
-            parent = home.new_folder()
-            target = os.path.join(parent, "workspace")
-            os.mkdir(target, 0o755)
-        else:
-            target = self.world.copy_workspace()
-            parent = os.path.dirname(target)
+        target = home.new_folder()
         try:
+            if self.workspace is not None and self.workspace.is_dir():
+                copy_tree(str(self.workspace), target)
             yield Path(target)
         finally:
-            remove_tree(parent)
+            remove_tree(target)
 
     @property
     def services(self) -> Mapping[str, Service]:

@@ -256,7 +256,8 @@ class ServiceType(Protocol):
     A type with an attribute ``is_slow`` that is true waits for something outside this process while
     it starts: such services are started side by side. One with a method ``secrets_of(config)``
     names the environment variables that a configuration is completed from: they are secrets of the
-    case as if the scenario had listed them.
+    case as if the scenario had listed them. One with an attribute ``has_files`` that is false gets
+    no folder.
     """
 
     @property

@@ -221,6 +221,8 @@ def _named(path: str) -> dict[str, Any]:
 
 
 def _text(name: str) -> str:
+    if name.isascii():
+        return name
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 

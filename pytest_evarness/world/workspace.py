@@ -25,12 +25,11 @@ def make_workspace(
     """Make ``folder`` with everything that is listed.
 
     Args:
-        folder: Is not there yet.
+        folder: Empty.
         listing: Sorted by path, as in the compiled case.
         content: Digest to bytes.
         nanoseconds: What every entry was last changed at: the start of simulated time.
     """
-    os.mkdir(folder, 0o755)
     os.chmod(folder, 0o755)  # noqa: S103 - whatever the umask; the folder above is private
     times = (nanoseconds, nanoseconds)
     folders = [(folder, 0o755)]
@@ -74,11 +73,16 @@ def copy_tree(source: str, target: str) -> None:
     """Copy a folder with its modes and times; links stay links, and what is no file is left out.
 
     What cannot be read is left out as well.
+
+    Args:
+        source: Absolute.
+        target: Empty.
     """
     waiting = [(source, target)]
     folders: list[tuple[str, os.stat_result]] = []
     for here, there in waiting:  # grows while it is gone through
-        os.mkdir(there, 0o700)
+        if there != target:
+            os.mkdir(there, 0o700)
         folders.append((there, os.lstat(here)))
         for entry in _entries(here):
             place = os.path.join(there, entry.name)

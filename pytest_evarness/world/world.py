@@ -20,7 +20,7 @@ from pytest_evarness.world import home, repository, snapshot
 from pytest_evarness.world.inlining import with_texts
 from pytest_evarness.world.ledger import AuditLog, Ledger
 from pytest_evarness.world.service import ServiceSetting
-from pytest_evarness.world.workspace import as_nanoseconds, copy_tree, make_workspace
+from pytest_evarness.world.workspace import as_nanoseconds, make_workspace
 
 if TYPE_CHECKING:
     from pytest_evarness.core.case import CompiledCase
@@ -73,8 +73,8 @@ class RunWorld:
         self._start: dict[str, Any] = {}
         self._snapshot: JsonObject | None = None
         self._text: str | None = None
-        self._copies = 0
-        self.folder: str | None = home.new_folder()
+        # Each is one of this process's folders; a level above them would only cost.
+        self._folders: list[str] = []
         try:
             self._make_workspace()
             self._make_services(host, secrets, registry)
@@ -87,7 +87,7 @@ class RunWorld:
         if not isinstance(declared, Mapping):
             return
         listing, git = declared["files"], declared["git"]
-        folder = os.path.join(self._own_folder(), "workspace")
+        folder = self.new_folder()
         written = self._environment.get("clock", DEFAULT_START)
         moment = parse_moment(written if isinstance(written, str) else DEFAULT_START)
         since = as_nanoseconds(moment)
@@ -103,25 +103,22 @@ class RunWorld:
         declared: Any = self._environment.get("services")
         if not isinstance(declared, Mapping) or not declared:
             return
-        os.mkdir(os.path.join(self._own_folder(), "services"), 0o700)
         slow: list[Service] = []
-        for number, name in enumerate(sorted(declared)):
+        for name in sorted(declared):
             config = dict(declared[name])
             kind = config.pop("type")
-            folder = os.path.join(self._own_folder(), "services", str(number))
-            os.mkdir(folder, 0o700)
+            found: Any = registry.service_types.find(kind)
             setting = ServiceSetting(
                 name=name,
                 config=with_texts(config, self._case.material),
-                folder=Path(folder),
+                folder=Path(self.new_folder() if getattr(found, "has_files", True) else os.devnull),
                 host=host,
                 secrets={one: secrets[one] for one in self._case.secrets},
                 record=partial(self._record, name),
             )
             service: Service
             try:
-                found: Any = registry.service_types.resolve(kind)
-                service = found.make(setting)
+                service = registry.service_types.resolve(kind).make(setting)  # type: ignore[attr-defined]
             except Exception as error:  # noqa: BLE001 - a stranger's type; the rest still stands
                 service = _Down(name, kind, impersonal(f"{type(error).__name__}: {error}"))
             else:
@@ -164,10 +161,6 @@ class RunWorld:
         from pytest_evarness.world.fault import Injector
 
         return Injector(self._written_faults, self._case.seed)
-
-    def _own_folder(self) -> str:
-        assert self.folder is not None, "the world was closed"
-        return self.folder
 
     # -- while the run lasts ----------------------------------------------------------------
 
@@ -262,7 +255,7 @@ class RunWorld:
         # As c1 writes a mapping of these three; each part is encoded once.
         self._text = (
             f'{{"ledger":{c1.text(self.masker.value(ledger))},'
-            f'"services":[{",".join(texts)}],"workspace":{c1.text(shown)}}}'
+            f'"services":[{",".join(texts)}],"workspace":{_workspace_text(shown)}}}'
         )
         return self._text
 
@@ -277,41 +270,37 @@ class RunWorld:
         assert self._snapshot is not None, "a world is looked at once it is sealed"
         return self._snapshot
 
-    def copy_workspace(self) -> str:
-        """A new folder with a copy of the sealed workspace; an empty one where there is none.
+    def new_folder(self) -> str:
+        """A new, empty folder outside the workspace that is gone with the world; absolute.
 
         Raises:
             OSError: It cannot be made.
         """
-        self._copies += 1
-        parent = os.path.join(self._own_folder(), f"copy-{self._copies}")
-        os.mkdir(parent, 0o700)
-        target = os.path.join(parent, "workspace")
-        if self.workspace is not None and self.workspace.is_dir():
-            copy_tree(str(self.workspace), target)
-        else:
-            os.mkdir(target, 0o755)
-        return target
-
-    def new_folder(self, purpose: str) -> str:
-        """A new, empty folder outside the workspace that is gone with the world."""
-        self._copies += 1
-        path = os.path.join(self._own_folder(), f"{purpose}-{self._copies}")
-        os.mkdir(path, 0o700)
+        path = home.new_folder()
+        self._folders.append(path)
         return path
 
     def close(self) -> None:
         """Stop the services and remove everything; closing twice is fine."""
         for service in self.services.values():
             self._close_service(service)
-        if self.folder is not None:
-            remove_tree(self.folder)
-            self.folder = None
+        while self._folders:
+            remove_tree(self._folders.pop())
 
     def _close_service(self, service: Service) -> None:
         # Whatever it is: the folder goes anyway, and nothing depends on a world that is over.
         with contextlib.suppress(Exception):
             service.close()
+
+
+def _workspace_text(shown: Any) -> str:
+    """The c1 text of a workspace; entry by entry, since one large value is encoded slowly."""
+    if shown is None:
+        return "null"
+    files = ",".join([c1.text(entry) for entry in shown["files"]])
+    parts = {name: c1.text(value) for name, value in shown.items() if name != "files"}
+    parts["files"] = f"[{files}]"
+    return "{" + ",".join(f'"{name}":{parts[name]}' for name in sorted(parts)) + "}"
 
 
 class _Receipts:

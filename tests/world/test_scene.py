@@ -52,7 +52,7 @@ def test_a_case_without_a_world_has_an_empty_one() -> None:
     with made.workspace_copy() as copy:
         assert list(copy.iterdir()) == []
         (copy / "x").write_text("x")
-    assert not copy.parent.exists()
+    assert not copy.exists()
 
 
 def test_it_shows_what_was_sealed() -> None:
@@ -88,8 +88,8 @@ def test_each_copy_is_new_and_reaches_nobody() -> None:
             (one / "a").write_text("changed")
             assert (other / "a").read_text() == (world.workspace / "a").read_text() == "1"
             assert (one / "d/b").read_text() == "2"
-        assert not one.parent.exists()
-        assert not other.parent.exists()
+        assert not one.exists()
+        assert not other.exists()
 
 
 def test_a_copy_of_a_workspace_that_is_gone_is_empty() -> None:

@@ -193,6 +193,7 @@ def test_a_copy_is_the_same_but_for_what_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(source / "pipe")
     (source / "sub").chmod(0o550)
     os.utime(source / "sub", ns=(0, 5_000_000_000))
+    target.mkdir()
     copy_tree(str(source), str(target))
     assert (target / "link").readlink().as_posix() == "/etc/passwd"
     assert sorted(path.name for path in target.iterdir()) == ["link", "sub"]

@@ -100,8 +100,7 @@ def test_two_worlds_of_one_case_share_nothing() -> None:
         assert (other.workspace / "a").read_text() == "1"
         folders = {str(one.services["s"].setting.folder), str(other.services["s"].setting.folder)}  # type: ignore[attr-defined]
         assert len(folders) == 2
-        assert one.folder is not None
-        assert Path(one.folder).stat().st_mode & 0o777 == 0o700
+        assert one.workspace.parent.stat().st_mode & 0o777 == 0o700
     finally:
         one.close()
         other.close()
@@ -173,7 +172,7 @@ def test_an_unknown_type_is_a_service_that_is_down() -> None:
 def test_closing_twice_is_fine_and_leaves_nothing_read_only_or_not() -> None:
     with make(workspace={"files": {"locked/deep/a": {"text": "x", "mode": "0400"}}}) as world:
         assert world.workspace is not None
-        folder = world.workspace.parent
+        folder = world.workspace
         (world.workspace / "locked/deep").chmod(0o500)
         (world.workspace / "locked").chmod(0o500)
         (world.workspace / "out").symlink_to("/etc")
@@ -192,7 +191,7 @@ def test_a_world_that_cannot_be_made_leaves_nothing(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("pytest_evarness.world.world.make_workspace", refuse)
     with pytest.raises(OSError, match="No space left"), make(workspace={}):
         pass
-    assert not Path(made[0]).parent.exists()
+    assert not Path(made[0]).exists()
 
 
 # -- the text -------------------------------------------------------------------------------------

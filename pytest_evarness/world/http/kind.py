@@ -18,6 +18,7 @@ class HttpMockType:
     """Makes HTTP mocks."""
 
     name = "http_mock"
+    has_files = False
 
     @property
     def schema(self) -> JsonObject:
