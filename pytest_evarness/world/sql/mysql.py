@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 __all__ = ["MysqlDatabase", "MysqlType"]
 
 _ADVICE: Final = "pip install 'pytest-evarness[mysql]'"
+# Texts are compared and sorted by code points, as the other engines do.
+_TEXTS: Final = "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+
 _MARGIN_SECONDS: Final = 2.0
 _PORT: Final = 3306
 _OPTIONS: Final = frozenset({"unix_socket", "ssl_ca", "charset"})
@@ -161,6 +164,7 @@ class MysqlDatabase(ServerDatabase):
             connection = driver.connect(
                 **info,
                 charset="utf8mb4",
+                collation="utf8mb4_bin",
                 autocommit=True,
                 connect_timeout=patience,
                 read_timeout=patience,
@@ -227,7 +231,7 @@ class MysqlDatabase(ServerDatabase):
 
     def _make_database(self, server: str) -> None:
         name = self._lock(new_name())
-        _do(self._admin, f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
+        _do(self._admin, f"CREATE DATABASE {name} {_TEXTS}")
         self._database = name
         if self._make_account(name):
             try:
@@ -295,6 +299,7 @@ class MysqlDatabase(ServerDatabase):
             rows = _bound(connection, text, values)
             if not connection.get_autocommit() or _in_transaction(connection):
                 connection.rollback()
+                connection.autocommit(True)
                 raise EffectFailedError("an effect is committed at once: no transaction is opened")
             after = _fingerprint(connection, self._database)
         except driver.MySQLError as error:
@@ -392,7 +397,7 @@ class MysqlDatabase(ServerDatabase):
         name = ""
         try:
             name = self._lock(new_name())
-            _do(self._admin, f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
+            _do(self._admin, f"CREATE DATABASE {name} {_TEXTS}")
             if self._account is not None:
                 user, host = self._account
                 _do(self._admin, f"GRANT ALL PRIVILEGES ON {name}.* TO '{user}'@'{host}'")
@@ -579,7 +584,8 @@ def _readers() -> dict[Any, Any]:
     """From the text of the protocol, by the number of the type; other types stay texts or bytes."""
     kinds = _driver().constants.FIELD_TYPE
     numbers = (kinds.TINY, kinds.SHORT, kinds.LONG, kinds.LONGLONG, kinds.INT24, kinds.YEAR)
-    readers: dict[Any, Any] = dict.fromkeys(numbers, int)
+    # The driver's own writers stay: it says with them what it asks for itself.
+    readers: dict[Any, Any] = {**_driver().converters.encoders, **dict.fromkeys(numbers, int)}
     readers.update({kinds.FLOAT: float, kinds.DOUBLE: float})
     readers.update({kinds.DECIMAL: Decimal, kinds.NEWDECIMAL: Decimal})
     readers[kinds.BIT] = lambda data: int.from_bytes(data, "big")

@@ -178,11 +178,14 @@ class PostgresDatabase(ServerDatabase):
         patience = max(2, round(self._patience)) if wait else 10
         try:
             connection = driver.connect(
-                **{**info, "connect_timeout": patience},
+                **{
+                    **info,
+                    "connect_timeout": patience,
+                    "client_encoding": "utf8",
+                    "application_name": "pytest-evarness",
+                },
                 autocommit=True,
                 prepare_threshold=None,
-                client_encoding="utf8",
-                application_name="pytest-evarness",
             )
             connection.execute(_SETTINGS)
         except driver.Error as error:
@@ -233,7 +236,12 @@ class PostgresDatabase(ServerDatabase):
             )
             self._role = name
             owner = f" OWNER {name}"
-        self._admin.execute(f"CREATE DATABASE {name}{owner} TEMPLATE template0 ENCODING 'UTF8'")
+        # Texts are compared and sorted by code points, whatever the locale of the server.
+        provider = " LOCALE_PROVIDER libc" if self._admin.info.server_version >= 150000 else ""
+        self._admin.execute(
+            f"CREATE DATABASE {name}{owner} TEMPLATE template0 ENCODING 'UTF8'"
+            f" LC_COLLATE 'C' LC_CTYPE 'C'{provider}"
+        )
         self._admin.execute(f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC")
         self._database = name
         if self._role is not None:

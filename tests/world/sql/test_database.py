@@ -97,13 +97,49 @@ def test_rows_of_texts_have_one_digest_on_all_engines(open_database: Opener) -> 
 def test_texts_in_a_key_are_in_the_order_of_code_points(kind: str, open_database: Opener) -> None:
     names = ["b", "A", "a", "Z", "é", "z", "ab"]
     values = ", ".join(f"('{name}')" for name in names)
-    column = "VARCHAR(9) COLLATE utf8mb4_bin" if kind == "mysql" else "VARCHAR(9)"
     database = open_database(
-        kind, f"CREATE TABLE t (name {column} PRIMARY KEY); INSERT INTO t VALUES {values}"
+        kind, f"CREATE TABLE t (name VARCHAR(9) PRIMARY KEY); INSERT INTO t VALUES {values}"
     )
     database.seal()
     snapshot: Any = database.snapshot()
     assert [row[0] for row in snapshot["tables"][0]["rows"]] == sorted(names)
+    # A query sees them so, too.
+    assert [row[0] for row in rows_of(database, "SELECT name FROM t ORDER BY name")] == sorted(
+        names
+    )
+    assert rows_of(database, "SELECT count(*) FROM t WHERE name = 'a'") == [(1,)]
+    assert rows_of(database, "SELECT count(*) FROM t WHERE 'a' = 'A'") == [(0,)]
+
+
+@servers
+def test_the_order_in_a_snapshot_is_that_of_code_points_in_any_collation(
+    kind: str, open_database: Opener
+) -> None:
+    collation = {"postgres": '"en-x-icu"', "mysql": "utf8mb4_unicode_ci"}[kind]
+    names = ["b", "Ab", "a", "Z", "é", "az"]
+    values = ", ".join(f"('{name}')" for name in names)
+    database = open_database(
+        kind,
+        f"CREATE TABLE t (name VARCHAR(9) COLLATE {collation} PRIMARY KEY);"
+        f" INSERT INTO t VALUES {values}",
+    )
+    if database.problem is not None and "does not exist" in database.problem:
+        pytest.skip("this server has no such collation")
+    database.seal()
+    snapshot: Any = database.snapshot()
+    assert [row[0] for row in snapshot["tables"][0]["rows"]] == sorted(names)
+    by_server = [row[0] for row in rows_of(database, "SELECT name FROM t ORDER BY name")]
+    assert by_server != sorted(names)
+
+
+@servers
+def test_a_transaction_that_is_left_open_is_closed(kind: str, open_database: Opener) -> None:
+    database = open_database(kind, INIT)
+    for statement in ("SET autocommit = 0", "START TRANSACTION", "COMMIT"):
+        with contextlib.suppress(EffectFailedError):
+            database.execute(statement, [])
+        assert database.execute("INSERT INTO logs VALUES ('a', 'b')", []).rows == 1
+    assert rows_of(database, "SELECT count(*) FROM logs") == [(6,)]
 
 
 @engines
