@@ -579,6 +579,7 @@ class Publisher:
         self._unsigned = unsigned
         self._home = home
         self._encoded: Encoded | None = None
+        self._asks_sandbox = False
 
     @cached_property
     def key(self) -> ChosenKey | None:
@@ -597,7 +598,7 @@ class Publisher:
     def _environment(self) -> dict[str, Any]:
         from pytest_evarness.bundle.facts import environment_facts
 
-        return environment_facts(rerun=self.rerun)
+        return environment_facts(rerun=self.rerun, sandbox=self._asks_sandbox)
 
     def write_seal(self, plan: Mapping[str, Any]) -> dict[str, Any]:
         """Fix the plan on disk; nothing of it has run.
@@ -611,6 +612,7 @@ class Publisher:
         from pytest_evarness.bundle.statement import build_seal_statement
 
         self._encoded = Encoded()
+        self._asks_sandbox = _asks_sandbox(plan)
         record = seal.finish_seal(
             plan,
             engine=facts.engine_version(),
@@ -687,6 +689,13 @@ class Publisher:
 
 def _shown_path(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def _asks_sandbox(plan: Mapping[str, Any]) -> bool:
+    """Whether an item of the plan is judged by what a sandbox denies, or runs in one."""
+    if any('"runs_in":"sandbox"' in one["text"] for one in plan["definitions"]):
+        return True
+    return any(item["kind"] == "forbidden" for case in plan["plan"] for item in case["items"])
 
 
 def read_seal_digest(path: Path) -> str | None:

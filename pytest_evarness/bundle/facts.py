@@ -30,7 +30,11 @@ _FALLBACK = (
 
 
 def environment_facts(
-    *, rerun: str, plugins: Iterable[str] = (), mirror: Sequence[str] = ()
+    *,
+    rerun: str,
+    plugins: Iterable[str] = (),
+    mirror: Sequence[str] = (),
+    sandbox: bool = False,
 ) -> dict[str, Any]:
     """The statement's ``environment``.
 
@@ -38,6 +42,8 @@ def environment_facts(
         rerun: ``mirror`` or ``inline``.
         plugins: Names of further distributions that took part.
         mirror: What the mirror differed in, one sentence each; added when it is known.
+        sandbox: Whether anything is to be judged for which it matters what a sandbox denies here;
+            finding that out takes a moment.
     """
     from pytest_evarness.checks.shell import find_shell
 
@@ -50,9 +56,18 @@ def environment_facts(
         "shell": " ".join(find_shell()),
         "rerun": rerun,
         "mirror": list(mirror),
-        "sandbox": "none: nodes run in the session's own process",
-        "network": "no service is reached: model and tools are simulated",
+        "sandbox": _sandbox_words(asked=sandbox),
+        "network": "no live service is reached: model, tools and services are simulated",
     }
+
+
+def _sandbox_words(*, asked: bool) -> str:
+    nodes = "none for nodes, which run in the session's own process"
+    if not asked:
+        return nodes
+    from pytest_evarness.world.sandbox import find_sandbox
+
+    return f"{nodes}; for commands and confined scripts: {find_sandbox().sentence}"
 
 
 def installed_packages(further: Iterable[str] = ()) -> list[tuple[str, str]]:

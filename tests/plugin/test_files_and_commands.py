@@ -10,6 +10,7 @@ import pytest
 from pytest_evarness.bundle.verify import Options, verify_bundle
 from pytest_evarness.core.registry import packaged_registry
 from pytest_evarness.core.secret import Masker
+from pytest_evarness.world.sandbox import find_sandbox
 from tests.plugin.scenarios import graph, step_graph
 from tests.world.test_process import sleeping
 
@@ -326,3 +327,18 @@ def test_this_file_would_notice_one_that_does(
     monkeypatch.setattr(Masker, "shown", Masker.value)
     reports = reports_with_a_secret_at_every_cut(session)
     assert any(FIRST[:4] in report or LAST[-4:] in report for report in reports)
+
+
+def test_what_a_sandbox_denies_here_is_a_fact_of_the_bundle(session: Session) -> None:
+    words = "none for nodes, which run in the session's own process"
+    checks = {"x": {"type": "custom", "script": "s.py"}}
+    files = {"s.py": "print('{\"passed\": true}')"}
+    ran = session(files={"s.scenario.yaml": scenario(checks=checks), **files})
+    assert ran.predicate["environment"]["sandbox"] == words
+    sentence = f"{words}; for commands and confined scripts: {find_sandbox().sentence}"
+    checks["x"]["runs_in"] = "sandbox"
+    ran = session(files={"s.scenario.yaml": scenario(checks=checks), **files})
+    assert ran.predicate["environment"]["sandbox"] == sentence
+    made = scenario(forbidden={"network": "deny"})
+    ran = session(files={"s.scenario.yaml": made})
+    assert ran.predicate["environment"]["sandbox"] == sentence
