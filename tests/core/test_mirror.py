@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evarness.core import mirror as mirror_module
 from pytest_evarness.core.execution import Run, execute
+from pytest_evarness.core.interfaces import WorldHost
+from pytest_evarness.core.material import sha256_bytes
 from pytest_evarness.core.mirror import Mirror, MirrorError
 from pytest_evarness.core.registry import Registry, load_registry
 from tests.core import steps
@@ -353,3 +356,65 @@ def test_a_thousand_cases_are_cheap(mirror: Mirror, registry: Registry) -> None:
         mirror.run(case)
     assert (time.process_time() - start) / 200 < 0.002
     assert (time.monotonic() - wall) / 200 < 0.02
+
+
+# -- worlds ----------------------------------------------------------------------------------------
+
+
+def contents(*data: bytes) -> dict[str, bytes]:
+    return {sha256_bytes(one): one for one in data}
+
+
+def test_contents_of_a_case_are_sent_once_and_again_after_they_were_forgotten(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = made(registry, "t_output", contents=contents(b"a" * 1000, b"\xff"))
+    with Mirror([HOOK], margin_seconds=5) as one:
+        sent: list[dict[str, Any]] = []
+        former = one._send
+
+        def send(message: Any) -> None:
+            if "texts" in message:
+                sent.append(message)
+            former(message)
+
+        monkeypatch.setattr(one, "_send", send)
+        for _ in range(2):
+            one.run(case)
+        assert [case.materials_digest in message["texts"] for message in sent] == [True, False]
+        monkeypatch.setattr(mirror_module, "_MAX_KEPT", 10)
+        for _ in range(2):
+            assert one.run(case).status == "completed"
+        assert [message["forget"] for message in sent] == [False, False, True, True]
+        assert all(len(message["texts"]) == 3 for message in sent[2:])
+
+
+def test_a_case_whose_world_cannot_be_made_there_says_so(
+    mirror: Mirror, registry: Registry
+) -> None:
+    """The folder that a case names is there, and what is to be in it is not what it says."""
+    entry = {"path": "no/such/parent", "type": "file", "mode": "0644", "size": 1}
+    digest = sha256_bytes(b"a")
+    environment = {"workspace": {"files": [{**entry, "sha256": digest}], "git": False}}
+    case = made(registry, "t_output", environment=environment, contents=contents(b"a"))
+    with pytest.raises(MirrorError, match=r"the world of the run cannot be made \(No such file"):
+        mirror.run(case, host=WorldHost("s", "/nowhere"))
+    assert mirror.run(made(registry, "t_output")).status == "completed"
+
+
+def test_a_world_is_made_there_and_its_end_state_comes_back(
+    mirror: Mirror, registry: Registry
+) -> None:
+    entry = {"path": "a", "type": "file", "mode": "0644", "size": 1, "sha256": sha256_bytes(b"a")}
+    environment = {"workspace": {"files": [entry], "git": True}}
+    case = made(registry, "t_output", environment=environment, contents=contents(b"a"))
+    host = WorldHost("s", "/nowhere")
+    assert registry.make_world is not None
+    world = registry.make_world(case, host, {})
+    assert world is not None
+    try:
+        here = execute(case, registry, world=world)
+    finally:
+        world.close()
+    there = mirror.run(case, host=host)
+    assert here.world_text == there.world_text != "{}"
