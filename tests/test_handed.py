@@ -218,7 +218,7 @@ def test_a_misspelt_key_is_refused_at_every_level(project: Project, value: str) 
 
 
 def test_one_mistake_gets_one_answer_and_all_are_told_at_once(project: Project) -> None:
-    """YML-10; the check types other than `trace` and `contract` are not in this version."""
+    """YML-10."""
     text = ECHO + (
         "invariants:\n"
         "  one: {description: A, check: {type: trace, asert: {never: {type: run_finished}}}}\n"
@@ -229,9 +229,10 @@ def test_one_mistake_gets_one_answer_and_all_are_told_at_once(project: Project) 
     assert ":5:" in found
     assert "try: write 'assert'" in found
     assert ":6:" in found
-    assert "not in this version" in found
+    assert "unknown key (got 'qurey'" in found
+    assert "try: write 'query'" in found
     assert ":7:" in found
-    for field in ("command", "last_request", "rubric", "query"):
+    for field in ("command", "last_request", "rubric", "min_size"):
         assert field not in found
 
 
@@ -592,13 +593,13 @@ def test_a_path_says_which_key_it_means(check: Check) -> None:
 
 
 def test_nothing_asserted_is_nothing_to_decide(project: Project) -> None:
-    """SCO-01; judges and services are not in this version and refused."""
+    """SCO-01."""
     assert "asserts nothing" in project.refused(ECHO)
     assert "asserts nothing" in project.refused(ECHO + "invariants: {}\n")
     for kind in ("llm_as_judge", "sql"):
         rule = {"description": "A rule", "check": {"type": kind}}
-        assert "not in this version" in project.refused(echo(invariants={"it": rule}))
-    assert "not in this version" in project.refused(echo(environment={"services": {"db": {}}}))
+        assert "invariants.it.check" in project.refused(echo(invariants={"it": rule}))
+    assert "'type' is missing" in project.refused(echo(environment={"services": {"db": {}}}))
 
 
 def weighed(*weights: Any, fails: Sequence[int] = (), threshold: Any = 0.5) -> str:

@@ -122,21 +122,20 @@ class Checks:
             return None, [self._unknown(check.type)]
         common, faults = self._common(check.value, kind)
         fields = _properties(kind)
-        faults = [
-            *(
-                unknown_key(
-                    (), name, [*(one for one in fields if one != "type"), *_common_of(kind)]
-                )
-                for name in check.value
-                if name not in fields and name not in COMMON_FIELDS
-            ),
-            *faults,
-        ]
-        own = {
-            name: value
-            for name, value in check.value.items()
-            if name in fields and name not in COMMON_FIELDS
-        }
+        known_names = [*(one for one in fields if one != "type"), *_common_of(kind)]
+        own: dict[str, Any] = {}
+        for name, value in check.value.items():
+            if name in COMMON_FIELDS:
+                continue
+            if name not in fields:
+                faults.append(unknown_key((), name, known_names))
+                # Read as what it was meant to be, so that one mistake is not told again as a
+                # field that is missing.
+                meant = nearest(name, known_names)
+                if meant is not None and meant in fields and meant not in check.value:
+                    own[meant] = value
+                continue
+            own[name] = value
         read: dict[str, str] = {}
 
         def read_file(reference: str) -> tuple[ReadFile | None, Fault | None]:

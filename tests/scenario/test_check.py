@@ -197,20 +197,27 @@ def test_a_check_says_what_it_is_for(project: Project) -> None:
         ("{path: a}", "", "required key 'type' is missing (types: account, ", None),
         ("{type: 3}", "", "type must be text, is integer", None),
         ("[a]", "", "must be a mapping", None),
-        ("{type: llm_as_judge}", "", "check type 'llm_as_judge' is not in this version", None),
+        ("{type: llm_as_judge}", "", "required key 'criteria' is missing", None),
     ],
 )
 def test_a_mistake_is_told_at_its_place_and_of_its_type_alone(
     project: Project, check: str, place: str, words: str, fix: str | None
 ) -> None:
-    if check == "{type: llm_as_judge}" and "llm_as_judge" in project.registry.check_types:
-        pytest.skip("it is in this version by now")
     found = project.refused(entry(check))
     assert found.startswith("s.yaml:7:")
     assert place in found
     assert words in found
     assert "nodes_run" not in found
     assert (f"try: {fix}" in found) == (fix is not None) or fix is None
+
+
+def test_one_misspelt_field_is_one_mistake(project: Project) -> None:
+    found = project.refused(entry("{type: probe, paht: a.txt, equals: x}"))
+    assert found.count("s.yaml:") == 1
+    both = project.refused(entry("{type: probe, paht: a.txt, zzz: 1}"))
+    assert both.count("unknown key") == 2
+    assert "required key 'equals' is missing" in both
+    assert "required key 'path' is missing" not in both
 
 
 def test_what_has_no_such_mistake_loads(project: Project) -> None:
