@@ -188,8 +188,9 @@ def _need_fault(name: Any, known: Known) -> Fault | None:
             (),
             "names no other invariant of this case",
             got=quoted(name),
-            rule=f"invariants: {one_of(known.ids) or 'none'}",
-            fix=f"write '{near}'" if near else None,
+            rule=f"invariants of the case: {one_of(known.ids) or 'none'}",
+            # An id of the file may be missing here because its entry is limited to other cases.
+            fix=f"write '{near}'" if near else "limit both entries to the same `cases`",
         )
     part: Any = known.registry.check_types.find(kind)
     if part is not None and not part.may_gate:

@@ -22,6 +22,11 @@ _PATTERNS = (
         "Routing, redaction, policy, retrieval and memory around one model call.",
         ("happy", "failure"),
     ),
+    (
+        "refund_desk",
+        "A refund is booked and paid once, also when the answer gets lost.",
+        ("keyed", "unkeyed"),
+    ),
 )
 
 

@@ -141,7 +141,7 @@ def test_the_forbidden_request_is_stopped_before_the_model_is_asked(where: Path)
 
 
 @pytest.mark.parametrize(
-    "name", ["single_shot_qa", "approval_gated_send", "governed_email_assistant"]
+    "name", ["single_shot_qa", "approval_gated_send", "governed_email_assistant", "refund_desk"]
 )
 def test_a_packaged_graph_gives_lint_nothing_to_say(name: str) -> None:
     graph = h.read(h.PATTERNS / name / "graph.json")

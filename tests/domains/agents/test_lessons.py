@@ -46,6 +46,36 @@ def broken(tmp_path: Path) -> Iterator[Callable[..., Result]]:
     runner.close()
 
 
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Callable[..., Result]]:
+    """Runs the shipped refund desk over a changed copy of its graph and fixture."""
+    runner = Runner(Settings(root=tmp_path, home=None, rerun="inline"))
+
+    def run(
+        case: str,
+        change: Change = lambda graph: None,
+        refit: Change = lambda fixture: None,
+        fixture: str = "keyed",
+    ) -> Result:
+        folder = h.PATTERNS / "refund_desk"
+        graph, environment = (
+            h.read(folder / "graph.json"),
+            h.read(folder / f"fixtures/{fixture}.yaml"),
+        )
+        change(graph)
+        refit(environment)
+        shutil.copy(folder / "contracts.yaml", tmp_path)
+        (tmp_path / "graph.json").write_text(json.dumps(graph), "utf-8")
+        (tmp_path / "fixture.yaml").write_text(json.dumps(environment), "utf-8")
+        scenario = h.read(h.REPOSITORY / "scenarios" / "refund_desk.yaml")
+        scenario["subject"]["graph"] = "graph.json"
+        scenario["environment"]["fixture"] = "fixture.yaml"
+        return runner.run(scenario, case)
+
+    yield run
+    runner.close()
+
+
 def node(graph: dict[str, Any], name: str) -> dict[str, Any]:
     return next(one for one in graph["nodes"] if one["id"] == name)
 
@@ -140,3 +170,67 @@ def test_a_model_that_is_asked_before_the_policy_is_noticed(broken: Callable[...
 
     result = broken("governed_email_assistant", "happy", change)
     assert failures(result) == {"policy-looks-before-the-model"}
+
+
+DESK = ("approve", "lost_answer_with_key", "bank_breaks_off", "bank_refuses_at_first")
+STILL = ("reject", "pending", "withdrawn")
+
+
+@pytest.mark.parametrize("case", [*DESK, *STILL])
+def test_the_refund_desk_is_valid_in_each_case(desk: Callable[..., Result], case: str) -> None:
+    assert desk(case).verdict == "valid"
+
+
+def test_a_desk_without_keys_shows_it_only_where_an_answer_is_lost(
+    desk: Callable[..., Result],
+) -> None:
+    assert desk("approve", fixture="unkeyed").verdict == "valid"
+    result = desk("lost_answer_with_key", fixture="unkeyed")
+    assert result.verdict == "invalid"
+    assert failures(result) == {
+        "booked-once",
+        "paid-once",
+        "one-effect-per-intent",
+        "forbidden-duplicate-effects",
+        "honest-answer",
+    }
+    # The twin: what the key makes of the same retry.
+    kept = desk("lost_answer_with_key")
+    assert [event.type for event in kept.trace].count("effect_applied") == 2
+    assert [event.type for event in kept.trace].count("effect_replayed") == 2
+
+
+def test_an_approval_of_one_use_stops_the_retry(desk: Callable[..., Result]) -> None:
+    def change(graph: dict[str, Any]) -> None:
+        node(graph, "n2")["config"]["uses"] = 1
+
+    result = desk("lost_answer_with_key", change)
+    assert failures(result) == {"expect", "honest-answer"}
+    assert "approval_used" in result.finding("expect").reason
+
+
+def test_a_zero_added_behind_the_gate_moves_nothing(desk: Callable[..., Result]) -> None:
+    module = types.ModuleType("evarness_lesson_zero")
+    module.add = lambda inputs, config, context: inputs["in"][0].replace("19.9", "199.")  # type: ignore[attr-defined]
+    sys.modules[module.__name__] = module
+
+    def change(graph: dict[str, Any]) -> None:
+        step = {"callable": f"{module.__name__}:add"}
+        graph["nodes"].append({"id": "n2b", "type": "python", "config": step})
+        graph["edges"][1] = {"from": "n2", "to": "n2b"}
+        graph["edges"].append({"from": "n2b", "to": "n3"})
+
+    result = desk("approve", change)
+    del sys.modules[module.__name__]
+    assert result.verdict == "invalid"
+    (refused,) = [event for event in result.trace if event.type == "policy_decision"]
+    assert refused.payload["rule"] == "approval_missing"
+    assert refused.payload["args"]["amount"] == 199
+    assert not any(event.type == "effect_applied" for event in result.trace)
+
+
+def test_a_desk_that_pays_first_is_noticed(desk: Callable[..., Result]) -> None:
+    def refit(environment: dict[str, Any]) -> None:
+        environment["tools"]["payment.transfer"][0]["effects"].reverse()
+
+    assert failures(desk("approve", refit=refit)) == {"booked-before-paid"}
