@@ -225,7 +225,8 @@ def test_a_zero_added_behind_the_gate_moves_nothing(desk: Callable[..., Result])
     assert result.verdict == "invalid"
     (refused,) = [event for event in result.trace if event.type == "policy_decision"]
     assert refused.payload["rule"] == "approval_missing"
-    assert refused.payload["args"]["amount"] == 199
+    args: Any = refused.payload["args"]
+    assert args["amount"] == 199
     assert not any(event.type == "effect_applied" for event in result.trace)
 
 
