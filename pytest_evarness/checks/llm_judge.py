@@ -93,7 +93,13 @@ def _as_member(value: object) -> object:
     return {"model": value} if isinstance(value, str) else value
 
 
-_AnyMember = Annotated[_Member, BeforeValidator(_as_member)]
+_AnyMember = Annotated[
+    _Member,
+    BeforeValidator(_as_member),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string", "minLength": 1}, _Member.model_json_schema(by_alias=True)]}
+    ),
+]
 _Members = Annotated[list[_AnyMember], Field(min_length=1, max_length=MAX_JUDGES)]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from pytest_evarness.checks.judging.answer import MAX_ANSWER, Opinion, read_answer, unit_number
 from pytest_evarness.checks.judging.package import (
@@ -529,6 +530,30 @@ def test_the_rubric_has_a_version_that_changes_with_every_word_of_it() -> None:
     }
     assert len(versions) == 5
     assert j.parsed(pass_threshold=0.9)["rubric_version"] in versions
+
+
+@pytest.mark.parametrize(
+    ("check", "is_valid"),
+    [
+        ({}, True),
+        ({"judges": ["sim:a", {"model": "m", "name": "x", "temperature": 0.5}]}, True),
+        ({"rubric": {"pass": "a", "fail": "b"}, "pass_threshold": 1, "dimensions": ["a"]}, True),
+        ({"judges": [7]}, False),
+        ({"judges": [{"name": "x"}]}, False),
+        ({"rubric": {"pass": "a"}}, False),
+        ({"pass_threshold": 1.5}, False),
+        ({"temperature": 2.5}, False),
+        ({"model": None}, False),
+        ({"criteria": ""}, False),
+        ({"tone": 1}, False),
+    ],
+)
+def test_editors_are_told_the_same(check: dict[str, Any], is_valid: bool) -> None:
+    value = {"type": "llm_as_judge", "criteria": "c", **check}
+    assert Draft202012Validator(j.KIND.schema).is_valid(value) is is_valid
+    # The model of the second judge is an endpoint's.
+    more = {"base_url": "https://x"} if "judges" in check and is_valid else {}
+    assert (j.refusals(**check, **more) == []) is is_valid
 
 
 def test_a_check_needs_what_it_judges() -> None:
