@@ -74,7 +74,7 @@ def _workspace(value: Mapping[str, Any], files: ProjectFiles) -> Inlined:
         if isinstance(source, str):
             found = files.folder(source)
             if isinstance(found, Fault):
-                return Inlined({}, faults=(found.under("from"),))
+                return Inlined(_nothing(), faults=(found.under("from"),))
             name, folder = found
             tree.copy(folder, name)
             listing = c1.text(tree.listing())
@@ -86,7 +86,7 @@ def _workspace(value: Mapping[str, Any], files: ProjectFiles) -> Inlined:
                 data = file["text"].encode("utf-8")
             tree.put(path, data, file["mode"])
     except _RefusedError as error:
-        return Inlined({}, faults=(error.fault,))
+        return Inlined(_nothing(), faults=(error.fault,))
     made: dict[str, Json] = {"files": tree.listing(), "git": value["git"]}
     names = {
         str(entry["sha256"]): f"the file {path} of the workspace"
@@ -94,6 +94,11 @@ def _workspace(value: Mapping[str, Any], files: ProjectFiles) -> Inlined:
         if "sha256" in entry
     }
     return Inlined(made, tree.contents, names, tuple(subjects), tuple(tree.faults))
+
+
+def _nothing() -> dict[str, Json]:
+    """What stands for a workspace that cannot be read, so that the rest can still be judged."""
+    return {"files": [], "git": False}
 
 
 class _Tree:

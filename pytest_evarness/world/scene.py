@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_evarness.core import c1
 from pytest_evarness.core.removal import remove_tree
 from pytest_evarness.core.secret import Masker
 from pytest_evarness.world.workspace import copy_tree
@@ -112,12 +113,13 @@ def scene_of(
         world=world,
         masker=masker,
         output=run.output,
-        events=[event.as_record() for event in run.events],
+        # Read from what was hashed: a step of the user's own shared a process with the payloads.
+        events=[c1.thaw(text) for text in run.texts],
         prompt=prompt,
         environment=case.environment,
         scenario_folder=scenario_folder,
         root=root,
         sandbox_id=f"evarness-{case.digest.removeprefix('sha256:')[:12]}",
-        trace_log="".join(f"{event.text}\n" for event in run.events),
+        trace_log="".join(f"{text}\n" for text in run.texts),
         details=known,
     )

@@ -212,10 +212,14 @@ class RunWorld:
         """Emit an ``http_request`` for each request that came since the last call, as they came."""
         received = self._receipts.take()
         payloads: dict[str, list[JsonObject]] = {}
-        for name, service in self.services.items():
+        for name, service in list(self.services.items()):
             drain = getattr(service, "drain", None)
-            if drain is not None:
+            if drain is None:
+                continue
+            try:
                 payloads[name] = list(drain())
+            except Exception as error:  # noqa: BLE001 - what it saw is lost, which must not be hidden
+                self._give_up(name, service, error)
         # A budget may be used up in between: what was not told yet is told with the end.
         self._untold.extend(self._receipts.ordered(received, payloads))
         while self._untold:
@@ -233,15 +237,13 @@ class RunWorld:
             return self._text
         services: list[Json] = []
         texts: list[str] = []
-        for name, service in self.services.items():
+        for name, service in list(self.services.items()):
             try:
                 service.seal()
                 found = {"name": name, **service.snapshot()}
                 text = c1.frozen(self.masker.value(found) if self.masker else found, name)[1]
             except Exception as error:  # noqa: BLE001 - whatever it is, the service does not answer
-                problem = service.problem or impersonal(f"{type(error).__name__}: {error}")
-                self._close_service(service)
-                self.services[name] = _Down(name, service.kind, problem)
+                self._give_up(name, service, error)
                 found = {"name": name, **self.services[name].snapshot()}
                 text = c1.text(found)
             services.append(found)
@@ -286,6 +288,12 @@ class RunWorld:
             self._close_service(service)
         while self._folders:
             remove_tree(self._folders.pop())
+
+    def _give_up(self, name: str, service: Service, error: Exception) -> None:
+        """From now on the service is down."""
+        problem = service.problem or impersonal(f"{type(error).__name__}: {error}")
+        self._close_service(service)
+        self.services[name] = _Down(name, service.kind, problem)
 
     def _close_service(self, service: Service) -> None:
         # Whatever it is: the folder goes anyway, and nothing depends on a world that is over.

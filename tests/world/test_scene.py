@@ -45,6 +45,16 @@ def test_it_is_a_scene() -> None:
     assert made.details == {"script": "x", "unsandboxed": []}
 
 
+def test_events_are_those_that_were_hashed_whatever_became_of_their_payloads() -> None:
+    registry = kernel_registry()
+    case = case_of(row("t_input"), registry)
+    run = execute(case, registry)
+    payload: Any = run.events[0].payload
+    payload["seed"] = 7
+    made = scene_of(case, None, run, {}, prompt="", scenario_folder=Path("/"), root=Path("/"))
+    assert made.events[0]["payload"]["seed"] == 42
+
+
 def test_a_case_without_a_world_has_an_empty_one() -> None:
     made = scene(None)
     assert made.snapshot == {"workspace": None, "services": [], "ledger": []}

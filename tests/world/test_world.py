@@ -322,6 +322,19 @@ def test_a_request_that_comes_while_others_are_told_is_told_once() -> None:
     assert (first, second) == ([{"n": 1}, {"n": 2}], [{"n": 3}])
 
 
+def test_a_mock_that_cannot_tell_what_it_saw_is_down() -> None:
+    def break_down() -> list[JsonObject]:
+        raise RuntimeError("the journal is gone")
+
+    with make(services={}) as world:
+        mock: Any = _Mock("a", lambda *rest: None)
+        mock.drain = break_down
+        world.services["a"] = mock
+        world.settle(lambda kind, payload: pytest.fail("nothing can be told"))
+        assert world.problems == {"a": "RuntimeError: the journal is gone"}
+        assert json.loads(world.seal())["services"] == [{"name": "a", "type": "mock", "down": True}]
+
+
 def test_the_audit_log_tells_simulated_time() -> None:
     with make(services={}) as world:
         clock = SimulatedClock("2026-02-03T04:05:06Z")
