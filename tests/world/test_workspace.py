@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 import subprocess
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from pytest_evarness.world import repository
+from pytest_evarness.world import repository, snapshot
 from pytest_evarness.world.workspace import copy_tree
-from tests.world.made import make
+from tests.world.made import faults_of, make
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -202,3 +206,31 @@ def test_a_copy_is_the_same_but_for_what_is_no_file(tmp_path: Path) -> None:
     assert mode(target / "sub/file") == "0640"
     (source / "sub").chmod(0o755)
     (target / "sub").chmod(0o755)
+
+
+# -- any tree -------------------------------------------------------------------------------------
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\\\0"), max_size=8)
+PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
+TREES = st.dictionaries(PATHS, st.binary(max_size=20), max_size=8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(TREES, st.booleans())
+def test_whatever_is_declared_is_there_unchanged_and_copied_whole(
+    tree: dict[str, bytes], git: bool
+) -> None:
+    files = {path: {"base64": base64.b64encode(data).decode()} for path, data in tree.items()}
+    if faults_of(workspace={"files": files}):
+        return  # a path that leads nowhere; other tests look at those
+    with make(workspace={"files": files, "git": git}) as world:
+        root = world.workspace
+        assert root is not None
+        assert {path: (root / path).read_bytes() for path in tree} == tree
+        world.seal()
+        found: Any = world.snapshot["workspace"]
+        assert (found["added"], found["removed"], found["modified"]) == ([], [], [])
+        with tempfile.TemporaryDirectory() as target:
+            copy_tree(str(root), target)
+            again, _ = snapshot.take(target, world._start, world.masker)
+        assert again == found
