@@ -261,23 +261,46 @@ def test_a_world_that_breaks_a_rule_is_refused_though_it_has_its_digest(
     assert "forbidden-file-writes-outside" in detail
 
 
+READS_A_SECRET = """
+import os
+
+from pytest_evarness.checks.found import found
+from pytest_evarness.checks.kind import CheckKind
+from pytest_evarness.core.outcome import Outcome
+
+
+class Env(CheckKind):
+    name = "env"
+    schema = {"type": "object", "properties": {"type": {"const": "env"}}}
+
+    def parse(self, value, known):
+        return dict(value), []
+
+    def gather(self, definition, scene):
+        return {"met": os.environ["TOKEN"]}
+
+    def judge(self, item, gathered, facts):
+        return found(item, Outcome.FAIL, f"met {gathered['met']}")
+
+
+def pytest_evarness_register(registry):
+    registry.check_types.register("env", Env())
+"""
+
+
 def test_a_secret_never_enters_the_bundle_and_its_finding_is_the_signers_word(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOKEN", "hunter22")
     leak = check("command_exit", command="printf %s hunt; echo er22; exit 1")
-    scenario = sending(invariants={"leak": leak}, secrets=["TOKEN"])
-    ran = run(session, scenario)
-    assert ran.findings(CASE)["leak"] == "fail"
+    scenario = sending(invariants={"leak": leak, "kept": check("env")}, secrets=["TOKEN"])
+    ran = run(session, scenario, files={"conftest.py": READS_A_SECRET})
+    assert ran.findings(CASE)["leak"] == ran.findings(CASE)["kept"] == "fail"
     assert "hunter22" not in json.dumps(ran.statement)
     assert "hunter22" not in ran.text
-    found = row(ran.statement, "leak")
+    found = row(ran.statement, "kept")
     assert (found["state"], found["text"]) == ("masked", "")
-    report = signed(ran.statement, ran.root)
-    assert report.result == "fails", report.steps
-    assert f"{CASE}::leak: its evidence is not enclosed, secrets are masked in it" in (
-        report.taken_on_word
-    )
+    assert signed(ran.statement, ran.root).result == "fails"
 
 
 def test_evidence_that_is_too_large_stays_out(session: Session) -> None:
