@@ -25,7 +25,9 @@ pytestmark = pytest.mark.postgres
 PATIENCE = 60.0
 
 _USER = """
-import json, sys
+import json, signal, sys
+# Where the tests run in the background Ctrl-C is ignored, and that is inherited.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from pytest_evarness.world.sql.embedded import embedded_server
 print("coming", flush=True)
 print(json.dumps(dict(embedded_server({folder!r}))), flush=True)
@@ -141,11 +143,11 @@ def test_all_processes_find_one_server_and_it_ends_with_the_last(tmp_path: Path)
         assert home is not None
         assert home.is_dir()
         first.kill()
-        first.wait()
+        first.wait(PATIENCE)
         # One is left, and it is not yet over.
         assert is_kept(tmp_path)
         second.kill()
-        second.wait()
+        second.wait(PATIENCE)
         assert until(lambda: not is_alive(keeper) and not is_alive(server))
         assert not home.exists()
         assert not (tmp_path / module.FOLDER).exists()
@@ -161,7 +163,7 @@ def test_a_user_who_ends_while_it_starts_leaves_nothing(tmp_path: Path, number: 
         started = children_of(keeper)
         home = home_of(started[0])
         process.send_signal(number)
-        process.wait()
+        process.wait(PATIENCE)
         assert until(lambda: not is_alive(keeper))
         assert not any(is_alive(child) for child in started)
         assert home is None or not home.exists()
