@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -32,6 +31,7 @@ from tests.core.building import (
     run_of,
     types_of,
 )
+from tests.effort import calls_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -512,9 +512,7 @@ def test_turns_of_loops_are_bounded_by_default_and_by_the_budget() -> None:
 
 @pytest.mark.parametrize("kind", ["t_sleep", "t_stubborn"])
 def test_a_node_that_never_returns_is_stopped_and_the_run_is_unfinished(kind: str) -> None:
-    start = time.monotonic()
     run = run_of(row("t_step", kind), REGISTRY, budget={"seconds": 0.1})
-    assert time.monotonic() - start < 5
     assert run.status == "unfinished"
     assert not run.complete
     assert types_of(run)[-1] == "node_started"
@@ -742,7 +740,7 @@ def test_inspectors_decide_whether_a_run_calls_itself_deterministic() -> None:
 # -- size ------------------------------------------------------------------------------------------
 
 
-def test_a_long_chain_and_a_dense_graph_run_in_time() -> None:
+def test_a_long_chain_and_a_dense_graph_run_in_few_steps() -> None:
     chain = case_of(row(*["t_step"] * 5000), REGISTRY, budget=Budget(events=20_000))
     document = row(*["t_step"] * 220)
     document["edges"] = [
@@ -752,7 +750,8 @@ def test_a_long_chain_and_a_dense_graph_run_in_time() -> None:
     ]
     dense = case_of(document, REGISTRY)
     for case, events in ((chain, 10_002), (dense, 442)):
-        start = time.process_time()
-        run = execute(case, REGISTRY)
-        assert time.process_time() - start < 2.0
+        runs = []
+        work = calls_of(lambda case=case, runs=runs: runs.append(execute(case, REGISTRY)))  # type: ignore[misc]
+        assert work < 150 * events + 20 * 24_090  # of events, and of edges
+        (run,) = runs
         assert (run.status, len(run.events)) == ("completed", events)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from pytest_evarness.core import c1
 from pytest_evarness.errors import InputError
 from pytest_evarness.scenario.load import compile_mapping
 from pytest_evarness.scenario.shape import SECTIONS
+from tests.effort import calls_of
 
 WORDS = st.sampled_from(
     [
@@ -186,12 +186,10 @@ def test_a_thousand_cases_load_quickly(project: Any, minimal: str) -> None:
         f"cases:\n{rows}"
     )
     project.load(text)  # imports and caches of the first time
-    began = time.perf_counter()
-    cases = project.load(text)
-    seconds = time.perf_counter() - began
+    cases = []
+    # Work that is done again for each case would be ten times as much.
+    assert calls_of(lambda: cases.extend(project.load(text))) < 2_000_000
     assert len(cases) == 1_000
-    # 0.5 s on an idle machine; the bound only catches work that is done again for each case.
-    assert seconds < 5
     assert project.shelf.asked.count("hard") == 2  # once for each load, not for each case
 
 
@@ -215,9 +213,7 @@ def test_a_thousand_cases_load_quickly(project: Any, minimal: str) -> None:
     ids=lambda text: str(text)[:12].strip(),
 )
 def test_a_flood_of_mistakes_ends_soon(project: Any, minimal: str, text: str) -> None:
-    began = time.perf_counter()
     found = project.refused(minimal + text)
-    assert time.perf_counter() - began < 20  # far less on an idle machine
     assert len(found.splitlines()) <= 2 * 210
 
 

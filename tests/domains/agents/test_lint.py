@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 
 from tests.domains.agents import harness as h
+from tests.effort import calls_of
 
 SEND = ("tool", {"tool": "email.send", "approve_side_effects": True})
 READ = ("tool", {"tool": "email.search"})
@@ -121,8 +121,12 @@ def test_an_unknown_type_and_port_are_errors_with_the_nearest_name() -> None:
 
 
 @pytest.mark.parametrize("shape", ["chain", "gates", "ladder"])
-def test_five_thousand_nodes_take_well_under_half_a_second(shape: str) -> None:
-    size = 5000
+def test_twice_the_nodes_are_twice_the_work(shape: str) -> None:
+    small, large = lint_work(shape, 2500), lint_work(shape, 5000)
+    assert large < 2.2 * small
+
+
+def lint_work(shape: str, size: int) -> int:
     middle = {"chain": [SEND], "gates": [GATE, SEND], "ladder": [GATE, READ, SEND]}[shape]
     nodes = [IN, *(middle[number % len(middle)] for number in range(size - 2)), OUT]
     value = h.chain(*nodes)
@@ -133,10 +137,8 @@ def test_five_thousand_nodes_take_well_under_half_a_second(shape: str) -> None:
         ]
     made = h.graph_of(value)
     rules = [rule for name, rule in h.registry().lint_rules.items() if name.startswith("agents.")]
-    started = time.perf_counter()
-    for rule in rules:
-        rule(made, h.registry(), h.overlays())
-    assert time.perf_counter() - started < 0.5
+    registry, overlays = h.registry(), h.overlays()
+    return calls_of(lambda: [rule(made, registry, overlays) for rule in rules])
 
 
 def test_a_node_that_may_not_change_the_world_is_told_that_its_calls_are_refused() -> None:
