@@ -38,13 +38,21 @@ if TYPE_CHECKING:
     from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.core.registry import Registry
 
-__all__ = ["check_findings", "check_not_proven", "check_output", "check_verdict", "run_again"]
+__all__ = [
+    "Graphs",
+    "check_findings",
+    "check_not_proven",
+    "check_output",
+    "check_verdict",
+    "evidence_of",
+    "run_again",
+]
 
 MADE_HERE = frozenset({"http_mock", "sqlite"})
 """Services that a rerun may have: they start nothing and reach nothing."""
 
 
-class _Graphs:
+class Graphs:
     """Graphs of a bundle, each parsed once."""
 
     def __init__(self, predicate: Mapping[str, Any], registry: Registry) -> None:
@@ -79,7 +87,7 @@ def check_findings(
     seal = predicate["seal"]
     definitions = {row["digest"]: json.loads(row["text"]) for row in seal["definitions"]}
     judge = Judge(registry, strict_vacuity=seal["settings"]["strict_vacuity"])
-    graphs = _Graphs(predicate, registry)
+    graphs = Graphs(predicate, registry)
     foreign = not {row["name"] for row in seal["plugins"]} <= set(registry.sources)
     planned_by_nodeid = {planned["nodeid"]: planned for planned in seal["plan"]}
     word: list[str] = []
@@ -92,7 +100,7 @@ def check_findings(
             ids = [finding["id"] for finding in replica["findings"]]
             if ids != [item.id for item in items]:
                 raise UnverifiedError(f"{place}.findings: are not one for each planned item")
-            evidence = _evidence(case, replica, events, registry, graphs, items)
+            evidence = evidence_of(case, replica, events, registry, graphs, items)
             given: dict[str, Finding] = {}
             if foreign:
                 unsure = evidence.possible is None
@@ -214,14 +222,15 @@ class _Checks:
         self.word.append(f"{self._nodeid}::{item.id}: {why}")
 
 
-def _evidence(
+def evidence_of(
     case: Mapping[str, Any],
     replica: Mapping[str, Any],
     events: Events,
     registry: Registry,
-    graphs: _Graphs,
+    graphs: Graphs,
     items: tuple[PlannedItem, ...],
 ) -> Evidence:
+    """What an enclosed case is judged by; what its checks gathered is left to the caller."""
     runs = {run["label"]: run for run in replica["runs"]}
     graph = graphs.find(case["inputs"]["graph"])
     events_a = events[case["nodeid"], "a"]
@@ -441,7 +450,7 @@ def run_again(
     from pytest_evarness.core.case import CompiledCase
     from pytest_evarness.core.material import EMPTY_MATERIALS
 
-    graphs = _Graphs(predicate, registry)
+    graphs = Graphs(predicate, registry)
     compiled: list[tuple[Mapping[str, Any], CompiledCase]] = []
     skipped = []
     for case in predicate["cases"]:
