@@ -104,9 +104,11 @@ class HttpMockAssertions(CheckKind):
         definition: Any = item.definition
         name = definition["service"]
         requests = _journal(_service(facts.world, name))
-        told: Any = gathered.get("result")
-        result = Result.from_record(told) if told is not None else evaluate(definition, requests)
-        return _finding(item, name, result, len(requests), facts)
+        return _finding(item, name, self._result(item, gathered, facts), len(requests), facts)
+
+    def is_final(self, item: PlannedItem, gathered: JsonObject, facts: Facts) -> bool:
+        """A request that was received stays received: too many of them cannot become fewer."""
+        return self._result(item, gathered, facts).final
 
     def consistent(
         self, definition: JsonObject, gathered: JsonObject, world: JsonObject
@@ -120,6 +122,13 @@ class HttpMockAssertions(CheckKind):
         raise UnavailableError(
             Cause.MISSING_EVIDENCE, "the journal held a secret, so its true values are not sealed"
         )
+
+    def _result(self, item: PlannedItem, gathered: JsonObject, facts: Facts) -> Result:
+        told: Any = gathered.get("result")
+        if told is not None:
+            return Result.from_record(told)
+        definition: Any = item.definition
+        return evaluate(definition, _journal(_service(facts.world, definition["service"])))
 
 
 def _finding(item: PlannedItem, service: str, result: Result, count: int, facts: Facts) -> Finding:

@@ -25,7 +25,7 @@ from pytest_evarness.core.plan import ALWAYS_THERE
 
 if TYPE_CHECKING:
     from pytest_evarness.checks.evidence import Evidence
-    from pytest_evarness.checks.kind import CheckKind
+    from pytest_evarness.checks.kind import CheckKind, Facts
     from pytest_evarness.contract.evaluate import Evaluator
     from pytest_evarness.contract.model import Contract
     from pytest_evarness.core.json import Json, JsonObject
@@ -133,7 +133,7 @@ class Judge:
         for item in self._in_order([item for item in items if item.is_check]):
             finding = taken.get(item.id)
             if finding is None:
-                finding = self._judge_check(item, evidence, by_id)
+                finding = self._judge_check(item, evidence, by_id, pause_is_end=pause_is_end)
             by_id[item.id] = self._settled(item, finding)
         self._note_all_vacuous(items, by_id)
 
@@ -210,7 +210,12 @@ class Judge:
             return False
 
     def _judge_check(
-        self, item: PlannedItem, evidence: Evidence, by_id: Mapping[str, Finding]
+        self,
+        item: PlannedItem,
+        evidence: Evidence,
+        by_id: Mapping[str, Finding],
+        *,
+        pause_is_end: bool,
     ) -> Finding:
         """Judge one check on what it gathered, twice, each time on its own copy."""
         from pytest_evarness.checks.kind import Facts, UnavailableError
@@ -234,11 +239,14 @@ class Judge:
             findings=dict(by_id),
         )
         item = self._sealed(item)
+        trace = _trace(evidence, pause_is_end=pause_is_end)
         results = []
         for _ in range(2):
             try:
-                made = kind.judge(item, _copy(got.record), facts)
-                results.append(_held(item, made))
+                made = _held(item, kind.judge(item, _copy(got.record), facts))
+                if not trace.closed and not _stays(kind, item, _copy(got.record), facts, made):
+                    made = _left_open(item, made, trace, evidence.a.status)
+                results.append(made)
             except UnavailableError as error:
                 results.append(
                     found(item, Outcome.INDETERMINATE, error.reason, causes=(error.cause,))
@@ -441,6 +449,31 @@ def _held(item: PlannedItem, finding: Finding) -> Finding:
         vacuous=finding.vacuous and outcome is Outcome.PASS,
         reason=bounded_text(finding.reason),
         witness=bounded(finding.witness),
+    )
+
+
+def _stays(
+    kind: CheckKind, item: PlannedItem, gathered: JsonObject, facts: Facts, made: Finding
+) -> bool:
+    """Whether a finding over a run that did not come to an end holds all the same."""
+    if made.outcome is Outcome.INDETERMINATE:
+        return True
+    return made.outcome is Outcome.FAIL and kind.is_final(item, gathered, facts)
+
+
+def _left_open(item: PlannedItem, made: Finding, trace: Trace, status: str) -> Finding:
+    """What the world held when the run stopped is not what it would have held at the end."""
+    return found(
+        item,
+        Outcome.INDETERMINATE,
+        bounded_text(
+            f"the run did not come to an end ({status});"
+            f" as it is, the outcome would be {made.outcome.word}: {made.reason}"
+        ),
+        causes=(trace.open_cause,),
+        leaning=made.outcome,
+        looked_at=made.looked_at,
+        witness=made.witness,
     )
 
 

@@ -197,6 +197,14 @@ class CheckKind(Protocol):
             UnavailableError: What was gathered does not decide.
         """
 
+    def is_final(self, item: PlannedItem, gathered: JsonObject, facts: Facts) -> bool:
+        """Whether a fail over a run that did not come to an end stays one, had it gone on.
+
+        Asked only of a fail of this kind. Without it (the default) such a fail is indeterminate,
+        since what is missing may still have come, and what is wrong may still have been put right.
+        """
+        return False
+
     def consistent(
         self, definition: JsonObject, gathered: JsonObject, world: JsonObject
     ) -> str | None:

@@ -83,6 +83,10 @@ class LateKind(CheckKind):
         """As the kind does."""
         return self._kind.judge(item, gathered, facts)
 
+    def is_final(self, item: PlannedItem, gathered: JsonObject, facts: Facts) -> bool:
+        """As the kind says."""
+        return self._kind.is_final(item, gathered, facts)
+
     def consistent(
         self, definition: JsonObject, gathered: JsonObject, world: JsonObject
     ) -> str | None:

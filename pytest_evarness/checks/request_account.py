@@ -44,6 +44,7 @@ class Result:
         numbers: Their numbers in the journal.
         nearest: ``(number, why)`` of requests that almost met what was asked.
         vacuous: Whether nothing was there to judge.
+        final: Whether it fails whatever requests are still to come.
     """
 
     outcome: Outcome
@@ -55,6 +56,7 @@ class Result:
     numbers: tuple[int, ...] = ()
     nearest: tuple[tuple[int, str], ...] = ()
     vacuous: bool = False
+    final: bool = False
 
     def as_record(self) -> dict[str, Json]:
         """Exactly JSON."""
@@ -68,6 +70,7 @@ class Result:
             "numbers": list(self.numbers),
             "nearest": [[n, why] for n, why in self.nearest],
             "vacuous": self.vacuous,
+            "final": self.final,
         }
 
     @classmethod
@@ -84,6 +87,7 @@ class Result:
             numbers=tuple(got["numbers"]),
             nearest=tuple((n, why) for n, why in got["nearest"]),
             vacuous=got["vacuous"],
+            final=got["final"],
         )
 
 
@@ -97,6 +101,7 @@ class _Said:
     observed: str | None = None
     views: Sequence[View] = ()
     nearest: Sequence[tuple[View, str]] = field(default=())
+    final: bool = False
 
 
 _Alarm: TypeAlias = "Callable[[], None]"
@@ -170,6 +175,7 @@ def _joined(said: Sequence[_Said], views: Sequence[View], *, is_vacuous: bool) -
         entries=tuple(_line(view) for view in first.views),
         numbers=tuple(view.n for view in (*first.views, *(view for view, _ in first.nearest))),
         nearest=tuple((view.n, f"{_line(view)}: {why}") for view, why in first.nearest),
+        final=any(one.final for one in failed),
     )
 
 
@@ -195,6 +201,25 @@ def _line(view: View) -> str:
 
 def _escaped(text: str) -> str:
     return shown(text, 200)[1:-1]
+
+
+def _greater(count: int, matcher: Matcher) -> list[int]:
+    """Counts above ``count`` at which the matcher can change its mind, and a few more."""
+    named: list[int] = []
+
+    def take(value: object) -> None:
+        if isinstance(value, Matcher):
+            for one in value.operations:
+                take(one.argument)
+        elif isinstance(value, list | tuple):
+            for part in value:
+                take(part)
+        elif isinstance(value, int | float):
+            named.extend(int(value) + step for step in (-1, 0, 1))
+
+    take(matcher)
+    tried = {*range(count + 1, count + MAX_TRIED), *named, max([count, *named]) + MAX_TRIED}
+    return sorted(one for one in tried if one > count)
 
 
 class _Account:
@@ -232,7 +257,7 @@ class _Account:
         text = f"request_count is {words}, expected {matcher.describe()}{meant}"
         listed = selection.sure[:MAX_LISTED]
         # Those that came near are of interest where one more of them would have helped.
-        is_short = any(test(high + more) is True for more in range(1, MAX_TRIED))
+        is_short = any(test(count) is True for count in _greater(high, matcher))
         if listed:
             text += f": {', '.join(_line(view) for view in listed)}"
         return _Said(
@@ -242,6 +267,7 @@ class _Account:
             observed=f"{words} of {_number(len(self._views), 'request')}",
             views=listed,
             nearest=selection.nearest() if is_short else (),
+            final=not is_short,
         )
 
     def _all(self, matcher: Matcher, selection: _Selection) -> _Said:
@@ -324,6 +350,7 @@ class _Account:
             expected="every request meets a route",
             observed=f"{len(strays)} of {len(self._views)} do not",
             views=strays[:MAX_LISTED],
+            final=True,
         )
 
     def order(self, entries: Sequence[JsonObject]) -> _Said:

@@ -624,7 +624,8 @@ def _judge_rows(definition: Mapping[str, Any], gathered: JsonObject) -> _Answer:
         met = f"more than {_BOUND}" if gathered["is_cut"] else _counted(len(rows))
         wrong.insert(0, f"expected {wanted}, got {met}")
     if not wrong:
-        return _Answer(True, f"the query gives the {wanted} that are expected")
+        are = "is" if wanted == "1 row" else "are"
+        return _Answer(True, f"the query gives the {wanted} that {are} expected")
     told = "; ".join(wrong[:_MAX_TOLD])
     left = len(wrong) - _MAX_TOLD
     return _Answer(
