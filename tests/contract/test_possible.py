@@ -628,10 +628,11 @@ def test_that_something_is_there_may_be_asked_of_what_always_is(registry: Regist
 
 
 def test_what_always_holds_by_its_schema_may_not_in_a_foreign_trace(registry: Registry) -> None:
-    for body in (
+    bodies: list[dict[str, Any]] = [
         {"every": {"match": {"type": "llm_request"}, "where": {"prompt_tokens": {"gte": 0}}}},
         {"never": {"type": "tool_called", "where": {"args_digest": {"length": 64}}}},
-    ):
+    ]
+    for body in bodies:
         declared = frozenset({"llm_request", "tool_called"})
         contract, found = parse_contract(
             "c", {"assert": body}, registry=registry, declared_types=declared
@@ -643,7 +644,7 @@ def test_what_always_holds_by_its_schema_may_not_in_a_foreign_trace(registry: Re
 def test_an_alias_is_told_with_its_id(registry: Registry) -> None:
     aliases = {"pay": "crm.pay", "wire": "bank.wire"}
     for path, kind in (("tool", "tool_called"), ("capability", "policy_decision")):
-        body = {"never": {"type": kind, "where": {path: "pay"}}}
+        body: dict[str, Any] = {"never": {"type": kind, "where": {path: "pay"}}}
         _, (fault,) = parse_contract(
             "c", {"assert": body}, registry=registry, identities=IDENTITIES, aliases=aliases
         )

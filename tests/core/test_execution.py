@@ -750,7 +750,7 @@ def test_a_long_chain_and_a_dense_graph_run_in_few_steps() -> None:
     ]
     dense = case_of(document, REGISTRY)
     for case, events in ((chain, 10_002), (dense, 442)):
-        runs = []
+        runs: list[Run] = []
         work = calls_of(lambda case=case, runs=runs: runs.append(execute(case, REGISTRY)))  # type: ignore[misc]
         assert work < 150 * events + 20 * 24_090  # of events, and of edges
         (run,) = runs

@@ -21,7 +21,7 @@ DIGEST: dict[str, Any] = {
     "minLength": 71,
     "maxLength": 71,
 }
-COUNT = {"type": "integer", "minimum": 0}
+COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
 TEXT = {"type": "string"}
 HEX = "0123456789abcdef"
 A_DIGEST = "sha256:" + HEX * 4
