@@ -19,6 +19,7 @@ PACKAGE = "pytest_evarness"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("plugin", "cli"),
     ("api",),
+    ("history",),
     ("pipeline",),
     ("report",),
     ("scenario", "bundle"),

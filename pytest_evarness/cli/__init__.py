@@ -24,12 +24,13 @@ COMMANDS = (
     "render",
     "check",
     "digest",
+    "retro",
     "schema",
     "patterns",
 )
 """In the order in which ``--help`` lists them; each is a module of this package."""
 
-LATER = ("diff", "retro", "slice", "mutate", "contracts", "compare")
+LATER = ("diff", "slice", "mutate", "contracts", "compare")
 ALIASES = {"validate": "lint", "export": "render"}
 
 BUG = 70

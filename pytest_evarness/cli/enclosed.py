@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,18 +32,38 @@ class Enclosed:
 
     Attributes:
         keyid: The pinned key that signed; None where no key was pinned: then nobody vouches for
-            what the statement says, and findings were not judged again.
+            what the statement says, and findings were not judged again unless that was asked for.
+        sha256: Of the file, hex.
     """
 
     statement: dict[str, Any]
     keyid: str | None
+    sha256: str
+
+    def origin(self, shown: str, command: str) -> str:
+        """One or two lines: who vouches for it.
+
+        Args:
+            shown: The file as the user named it.
+            command: To name with a key.
+        """
+        from pytest_evarness.report.text import clean
+
+        if self.keyid is None:
+            return (
+                "not verified: this is what the file says of itself, and nobody vouches for it\n"
+                f"  try: pytest-evarness {command} {clean(shown)} --key PUB"
+            )
+        return f"verified: signed by the pinned key {self.keyid}"
 
 
-def open_bundle(path: Path, keys: Sequence[str] = ()) -> Enclosed:
+def open_bundle(path: Path, keys: Sequence[str] = (), *, judged_again: bool = False) -> Enclosed:
     """Read a bundle.
 
     Args:
         keys: PEM files or 64 hex digits; with any the bundle is verified in full.
+        judged_again: Judge its findings again without a key too, where this version made it: a
+            bundle that says anything else than what it encloses gives is then refused.
 
     Raises:
         NotGenuineError: It does not verify under a pinned key.
@@ -59,7 +80,29 @@ def open_bundle(path: Path, keys: Sequence[str] = ()) -> Enclosed:
     except ValueError as error:
         raise UsageError(f"{path}: is no path") from error
     keyid = _verified(path, data, pinned) if pinned else None
-    return Enclosed(_statement(path, data), keyid)
+    statement = _statement(path, data)
+    if judged_again and not pinned and _is_of_this_version(statement):
+        _check_again(path, data)
+    return Enclosed(statement, keyid, hashlib.sha256(data).hexdigest())
+
+
+def _is_of_this_version(statement: dict[str, Any]) -> bool:
+    """Another version may judge alike and say it in other words, which is no forgery."""
+    from pytest_evarness.bundle.facts import engine_version
+
+    own = [{"name": name, "version": version} for name, version in engine_version().items()]
+    engine: list[dict[str, str]] = statement["predicate"]["seal"]["engine"]
+    return engine == own
+
+
+def _check_again(path: Path, data: bytes) -> None:
+    from pytest_evarness.bundle.verify import Options, verify_bundle
+    from pytest_evarness.core.registry import packaged_registry
+
+    report = verify_bundle(data, options=Options(), registry=packaged_registry())
+    failed = next((step for step in report.steps if step.outcome == "fail"), None)
+    if failed is not None:
+        raise InputError(f"{path}: cannot be read as a bundle: {failed.step}: {failed.detail}")
 
 
 def _keys(words: Sequence[str]) -> list[PublicKey]:

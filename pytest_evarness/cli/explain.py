@@ -59,21 +59,12 @@ def main(args: argparse.Namespace) -> int:
             text = json.dumps(_record(enclosed, args.target), indent=2, ensure_ascii=True) + "\n"
         else:
             text = (
-                _origin(args.bundle, enclosed) + "\n\n" + explain(enclosed.statement, args.target)
+                enclosed.origin(args.bundle, NAME)
+                + "\n\n"
+                + explain(enclosed.statement, args.target)
             )
     sys.stdout.write(text)
     return 0
-
-
-def _origin(shown: str, enclosed: Enclosed) -> str:
-    from pytest_evarness.report.text import clean
-
-    if enclosed.keyid is None:
-        return (
-            "not verified: this is what the file says of itself, and nobody vouches for it\n"
-            f"  try: pytest-evarness explain {clean(shown)} --key PUB"
-        )
-    return f"verified: signed by the pinned key {enclosed.keyid}"
 
 
 def _record(enclosed: Enclosed, target: str | None) -> dict[str, Any]:
