@@ -6,7 +6,9 @@ import sys
 
 context = json.load(sys.stdin)
 workspace = pathlib.Path(context["workspace_path"])
-draft = (workspace / "drafts/renewal.txt").read_text(encoding="utf-8")
+saved = workspace / "drafts/renewal.txt"
+# What is not there is a finding about the harness; only what this script cannot do is an error.
+draft = saved.read_text(encoding="utf-8") if saved.is_file() else ""
 contract = json.loads((workspace / "contracts/acme.json").read_text(encoding="utf-8"))
 
 log = pathlib.Path(context["audit_log_path"]).read_text(encoding="utf-8")
@@ -18,7 +20,7 @@ mails = [
 ]
 # One mail that is asked for twice is still one text.
 texts = sorted({mail["body"] for mail in mails})
-wanted = [contract["seats"], contract["renews_on"], context["scenario_params"]["price"]]
+wanted = [contract.get("seats"), contract.get("renews_on"), context["scenario_params"]["price"]]
 missing = [str(value) for value in wanted if str(value) not in draft]
 same = texts == [draft]
 
