@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.bundle.summary import declares_pause, definition_texts
+from pytest_evarness.core.event import is_tainted
 from pytest_evarness.core.plan import ALWAYS_THERE
 
 if TYPE_CHECKING:
     from pytest_evarness.core.graph import Graph
     from pytest_evarness.core.registry import Registry
 
-__all__ = ["STANDING_LIMITS", "UNSIGNED", "not_proven"]
+__all__ = ["STANDING_LIMITS", "UNSIGNED", "not_proven", "of_the_session"]
 
 STANDING_LIMITS = (
     "only the declared invariants were judged: anything that none of them states may be wrong",
@@ -54,7 +55,7 @@ def not_proven(
         sentences.extend(not_exercised(predicate, registry))
         sentences.extend(_of_the_code(predicate, registry))
     sentences.extend(_of_the_world(predicate))
-    sentences.extend(_of_the_session(predicate))
+    sentences.extend(of_the_session(predicate))
     if not signed:
         sentences.append(UNSIGNED)
     return sentences
@@ -209,7 +210,9 @@ def _not_exercised_of(
                 declared.setdefault(kind, set()).update(names)
     for case in cases:
         for replica in case["replicas"]:
-            events = [json.loads(text) for text in replica["events"]]
+            # What an observation met behind a block was met by nobody who could act.
+            met = (json.loads(text) for text in replica["events"])
+            events = [event for event in met if not is_tainted(event)]
             started = {e["node_id"] for e in events if e["type"] == "node_started"}
             finished = {e["node_id"] for e in events if e["type"] == "node_finished"}
             exercised["nodes"] |= finished
@@ -298,7 +301,8 @@ def _reached(replica: Mapping[str, Any]) -> set[str]:
     return found
 
 
-def _of_the_session(predicate: Mapping[str, Any]) -> Iterator[str]:
+def of_the_session(predicate: Mapping[str, Any]) -> Iterator[str]:
+    """Limits that lie in how the session was made, not in what was run and judged."""
     seal = predicate["seal"]
     unpinned = sorted(
         f"{row['name']} ({row['label']})"

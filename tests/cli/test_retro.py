@@ -1,0 +1,277 @@
+"""``retro`` judges the past by today's contracts, says so, and leaves the past as it was."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_evarness.bundle.canonical import canonical_digest
+from pytest_evarness.bundle.key import load_private_key, make_key
+from pytest_evarness.bundle.seal import Settings, binding_of
+from tests.bundle.builder import (
+    APPROVE,
+    PENDING,
+    REJECT,
+    UNDECIDED,
+    bundle_of,
+    changed,
+    record_of,
+    statement_of,
+)
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Command, Done
+
+EXACT = """\
+contracts:
+  approved-is-sent:
+    version: 2
+    owner: governance
+    rationale: Nobody's mailbox speaks without that person's word.
+    assert:
+      precedes:
+        first: {type: approval_granted, where: {artifact_digest: $d}}
+        second: {type: tool_called, bind: {d: args_digest}}
+"""
+NEVER = "contracts: {never-sends: {owner: o, rationale: r, assert: {never: {type: tool_called}}}}\n"
+
+
+def written(command: Command, *specs: Any, name: str = "proof.json", **more: Any) -> Path:
+    path = Path(name)
+    if not Path("k.pem").exists():
+        make_key(Path("k.pem"))
+    path.write_bytes(bundle_of(statement_of(*specs, **more), load_private_key(Path("k.pem"))))
+    return path
+
+
+def retro(command: Command, path: Path, contracts: str, *words: str) -> Done:
+    file = Path("today.yaml")
+    file.write_text(contracts, encoding="utf-8")
+    before = path.read_bytes()
+    done = command("retro", path, *words, "--contracts", file)
+    assert path.read_bytes() == before, "the bundle is never touched"
+    return done
+
+
+def now(done: Done) -> dict[str, str]:
+    return {
+        f"{case['nodeid'].split('::')[1]}::{one['finding']['id']}": one["finding"]["outcome"]
+        for case in done.json["cases"]
+        for one in case["now"]["findings"]
+    }
+
+
+def test_a_valid_run_fails_under_todays_contract_and_keeps_its_own_verdict(
+    command: Command,
+) -> None:
+    path = written(command, APPROVE, REJECT)
+    done = retro(command, path, NEVER)
+    assert done.code == 1
+    first = done.out.splitlines()[0]
+    assert first.startswith("RETROSPECTIVE: contracts of today over runs sealed 2026-11-30T12:00:")
+    assert "its own verdict: holds: " in done.out
+    approve = done.out.split("::approve\n")[1].split("\n--- ")[0]
+    then, today = approve.split("now: ")
+    assert then.startswith("then: valid, run A ended completed\n")
+    assert "  passed        approval-precedes-send@1\n" in then
+    assert today.startswith(
+        "fail (retrospective)\n  fail          never-sends@1 (not judged then): "
+    )
+
+
+def test_a_contract_that_holds_exits_0(command: Command) -> None:
+    # The twin: the same bundle, and nothing is wrong with it.
+    done = retro(
+        command,
+        written(command, APPROVE),
+        "contracts: {ends: {assert: {eventually: {type: run_finished}}}}\n",
+    )
+    assert done.code == 0
+    assert "now: pass (retrospective)" in done.out
+
+
+def test_the_json_form_holds_then_and_now(command: Command) -> None:
+    path = written(command, APPROVE)
+    done = retro(command, path, NEVER, "--json")
+    record = done.json
+    assert (record["retrospective"], record["exit"]) == (True, 1)
+    assert record["bundle"]["verdict"]["holds"] is True
+    assert (record["bundle"]["verified"], record["bundle"]["keyid"]) == (False, None)
+    (case,) = record["cases"]
+    original = json.loads(base64.b64decode(json.loads(path.read_bytes())["payload"]))
+    kept = original["predicate"]["cases"][0]
+    assert case["then"]["verdict"] == kept["verdict"] == "valid"
+    assert [one["outcome"] for one in case["then"]["findings"]] == [
+        one["outcome"] for one in kept["replicas"][0]["findings"]
+    ]
+    (found,) = case["now"]["findings"]
+    assert (found["then"], found["finding"]["decisive_seq"]) == (None, 8)
+
+
+def test_the_same_id_with_another_rule_is_said(command: Command) -> None:
+    path = written(command, APPROVE)
+    body = "{first: {type: approval_granted}, second: {type: tool_called}}"
+    same = f"contracts: {{approval-precedes-send: {{assert: {{precedes: {body}}}}}}}\n"
+    other = same.replace("approval_granted", "approval_rejected")
+    assert "(then passed, the same rule)" in retro(command, path, same).out
+    done = retro(command, path, other)
+    assert "(then passed, another rule)" in done.out
+    assert done.code == 1
+
+
+def test_each_run_is_judged_by_how_it_ended(command: Command) -> None:
+    # A pause that its case declares is an end, another one is not.
+    path = written(command, APPROVE, PENDING, UNDECIDED)
+    ends = "contracts: {sent: {assert: {eventually: {type: tool_called}}}}\n"
+    done = retro(command, path, ends, "--json")
+    assert now(done) == {
+        "approve::sent": "pass",
+        "pending::sent": "fail",
+        "undecided::sent": "indeterminate",
+    }
+    case = done.json["cases"][2]["now"]["findings"][0]["finding"]
+    assert (case["causes"], case["leaning"]) == (["unfinished_run"], "fail")
+
+
+def test_a_type_that_cannot_occur_passes_only_vacuously(command: Command) -> None:
+    path = written(command, APPROVE)
+    done = retro(command, path, NEVER.replace("tool_called", "llm_request"), "--json")
+    assert done.code == 0
+    assert done.json["cases"][0]["now"]["findings"][0]["finding"]["vacuous"] is True
+
+
+@pytest.mark.parametrize(
+    ("contracts", "words"),
+    [
+        ("contracts: {odd: {assert: {nevver: {type: tool_called}}}}\n", "unknown key"),
+        ("contracts: {odd: {assert: {never: {type: tool_calld}}}}\n", "tool_calld"),
+    ],
+)
+def test_a_contract_that_cannot_be_read_is_our_fault_and_never_a_pass(
+    command: Command, contracts: str, words: str
+) -> None:
+    path = written(command, APPROVE)
+    done = retro(command, path, contracts, "--json")
+    assert done.code == 3
+    (found,) = done.json["cases"][0]["now"]["findings"]
+    assert found["finding"]["causes"] == ["evaluator_error"]
+    assert words in found["finding"]["reason"]
+
+
+def test_an_unknown_id_beside_others_is_undecided_and_alone_wrong_input(command: Command) -> None:
+    path = written(command, APPROVE)
+    done = command("retro", path, "--contracts", "run-completes", "run-complete", "--json")
+    assert done.code == 3
+    assert now(done) == {"approve::run-completes": "pass", "approve::run-complete": "indeterminate"}
+    alone = command("retro", path, "--contracts", "run-complete")
+    assert (alone.code, alone.out) == (2, "")
+    assert "try: write 'run-completes'" in alone.err
+
+
+def test_a_folder_of_contracts_is_read_whole(command: Command) -> None:
+    path = written(command, APPROVE)
+    folder = Path("contracts")
+    folder.mkdir()
+    (folder / "b.yaml").write_text(NEVER, encoding="utf-8")
+    (folder / "a.yaml").write_text(EXACT, encoding="utf-8")
+    done = command("retro", path, "--contracts", folder, "--json")
+    assert [one["id"] for one in done.json["contracts"]] == ["approved-is-sent", "never-sends"]
+    (folder / "a.yaml").unlink()
+    (folder / "b.yaml").unlink()
+    assert command("retro", path, "--contracts", folder).code == 2
+
+
+def test_a_draft_is_shown_and_does_not_decide(command: Command) -> None:
+    path = written(command, APPROVE)
+    draft = NEVER.replace("owner: o", "owner: o, status: draft, gate: false")
+    done = command_with(command, path, draft, "run-completes")
+    assert done.code == 0
+    assert "never-sends@1, draft" in done.out
+
+
+def command_with(command: Command, path: Path, contracts: str, *ids: str) -> Done:
+    file = Path("drafts.yaml")
+    file.write_text(contracts, encoding="utf-8")
+    return command("retro", path, "--contracts", file, *ids)
+
+
+def test_without_events_nothing_can_be_judged_and_that_is_said(command: Command) -> None:
+    path = written(command, APPROVE, settings=Settings(events="digest"))
+    done = retro(command, path, NEVER)
+    assert done.code == 3
+    assert "indeterminate never-sends@1" in done.out
+    assert "the bundle encloses digests only, so there are no events to judge" in done.out
+
+
+def test_a_case_that_did_not_run_is_undecided(command: Command) -> None:
+    path = written(command, APPROVE, REJECT, records=[record_of(APPROVE)])
+    done = retro(command, path, EXACT, "--json")
+    assert done.code == 3
+    assert done.json["cases"][1]["then"]["verdict"] is None
+    assert now(done)["reject::approved-is-sent"] == "indeterminate"
+
+
+def test_under_a_key_the_origin_is_shown_and_under_another_nothing_is(command: Command) -> None:
+    path = written(command, APPROVE)
+    assert "not verified: this is what the file says of itself" in retro(command, path, EXACT).out
+    mine = retro(command, path, EXACT, "--key", "k.pem.pub")
+    assert (mine.code, "verified: signed by the pinned key " in mine.out) == (0, True)
+    make_key(Path("other.pem"))
+    other = retro(command, path, EXACT, "--key", "other.pem.pub")
+    assert (other.code, other.out) == (1, "")
+    assert "NOT GENUINE: signature: " in other.err
+
+
+def _verdict(statement: dict[str, Any]) -> None:
+    statement["predicate"]["cases"][0]["verdict"] = "invalid"
+
+
+def _event(statement: dict[str, Any]) -> None:
+    events = statement["predicate"]["cases"][0]["replicas"][0]["events"]
+    events[3] = events[2]
+
+
+def _reason(statement: dict[str, Any]) -> None:
+    statement["predicate"]["cases"][0]["replicas"][0]["findings"][2]["reason"] = "all is well"
+
+
+@pytest.mark.parametrize("change", [_verdict, _event, _reason])
+def test_a_bundle_that_says_otherwise_than_it_encloses_is_refused(
+    command: Command, change: Any
+) -> None:
+    path = written(command, APPROVE)
+    statement = json.loads(base64.b64decode(json.loads(path.read_bytes())["payload"]))
+    change(statement)
+    path.write_bytes(bundle_of(statement, None))
+    done = retro(command, path, EXACT)
+    assert (done.code, done.out) == (2, "")
+    assert "cannot be read as a bundle: " in done.err
+
+
+def test_another_versions_words_are_not_held_against_it(command: Command) -> None:
+    # The twin of a changed reason: here it may be that version's own way of saying it.
+    path = written(command, APPROVE)
+    statement = json.loads(base64.b64decode(json.loads(path.read_bytes())["payload"]))
+    _reason(statement)
+    seal = statement["predicate"]["seal"]
+    seal["engine"][0]["version"] = "0.0.9"
+    seal["digest"] = canonical_digest({k: v for k, v in seal.items() if k != "digest"})
+    statement["subject"][-1]["digest"]["sha256"] = seal["digest"].removeprefix("sha256:")
+    for case in statement["predicate"]["cases"]:
+        for run in case["replicas"][0]["runs"]:
+            run["binding"] = binding_of(
+                seal["digest"], case["nodeid"], 0, run["label"], run["chain_digest"]
+            )
+    path.write_bytes(bundle_of(statement, None))
+    assert retro(command, path, EXACT).code == 0
+
+
+def test_text_of_the_bundle_cannot_steer_the_terminal(command: Command) -> None:
+    spec = changed(APPROVE, prompt="send the q3 report \x1b[31mPASSED\x1b[0m")
+    done = retro(command, written(command, spec), NEVER.replace("tool_called", "input_received"))
+    assert done.code == 1
+    assert "PASSED" in done.out  # shown, and without its colour: the runner looks for that
