@@ -133,6 +133,7 @@ class Result:
             root=settings.root,
             rerun=settings.rerun,
             strict_vacuity=settings.strict_vacuity,
+            diagnose=settings.diagnose,
             key=None if key is None else Path(key),
             home=settings.home,
         )
@@ -205,6 +206,7 @@ def run(
     *,
     root: str | Path | None = None,
     mode: str | None = None,
+    diagnose: bool = False,
     approve: Sequence[str] = (),
     strict_vacuity: bool = False,
     rerun: str = "mirror",
@@ -216,6 +218,7 @@ def run(
         case: Its id; may be left out where there is only one.
         root: The project's root directory; the working directory when not given.
         mode: Overrides the scenario's mode.
+        diagnose: A case of mode ``diagnostic`` goes on behind a block, for observation.
         approve: ``CASE:NODE=approve|reject``.
         strict_vacuity: A vacuous pass counts as indeterminate.
         rerun: ``mirror`` or ``inline``.
@@ -231,6 +234,7 @@ def run(
             home=home_folder(),
             variables=own_variables(),
             mode=mode,
+            diagnose=diagnose,
             approvals=tuple(approve),
             strict_vacuity=strict_vacuity,
             rerun=rerun,

@@ -81,6 +81,7 @@ class Settings:
         home: ``~/.evarness``; None to look at no home.
         variables: ``$EVARNESS_*``.
         mode: Overrides every scenario's mode where given.
+        diagnose: Cases of mode ``diagnostic`` go on behind a block, for observation.
         approvals: ``CASE:NODE=approve|reject``, as written.
         rerun: ``mirror`` or ``inline``.
     """
@@ -90,6 +91,7 @@ class Settings:
     home: Path | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     mode: str | None = None
+    diagnose: bool = False
     approvals: tuple[str, ...] = ()
     strict_vacuity: bool = False
     rerun: str = "mirror"
@@ -197,6 +199,7 @@ class Engine(AbstractContextManager["Engine"]):
             variables=settings.variables,
             approve=settings.approvals,
             mode=settings.mode,
+            diagnose=settings.diagnose,
         )
 
     def run(
@@ -234,7 +237,12 @@ class Engine(AbstractContextManager["Engine"]):
             evidence = self._evidence(case, run_a, run_b, error_b)
             scene = self._scene(case, world, run_a, secrets)
             evidence, judgement = judge_case(
-                self.judge, case.items, evidence, scene, threshold=case.threshold
+                self.judge,
+                case.items,
+                evidence,
+                scene,
+                threshold=case.threshold,
+                is_diagnostic=case.mode == "diagnostic",
             )
             rows: tuple[Mapping[str, str], ...] = ()
             if scene is not None:
@@ -565,6 +573,7 @@ class Publisher:
         rerun: str = "mirror",
         events: str = "full",
         strict_vacuity: bool = False,
+        diagnose: bool = False,
         key: Path | None = None,
         unsigned: bool = False,
         home: Path | None = None,
@@ -575,6 +584,7 @@ class Publisher:
         self.rerun = rerun
         self.events = events
         self.strict_vacuity = strict_vacuity
+        self.diagnose = diagnose
         self._key_option = None if key is None else str(key)
         self._unsigned = unsigned
         self._home = home
@@ -622,7 +632,10 @@ class Publisher:
             git=facts.git_facts(self.root),
             environment=seal.environment_digest(self._environment),
             settings=seal.Settings(
-                rerun=self.rerun, events=self.events, strict_vacuity=self.strict_vacuity
+                rerun=self.rerun,
+                events=self.events,
+                strict_vacuity=self.strict_vacuity,
+                diagnose=self.diagnose,
             ),
             redefined=seal.redefined(self.store.earlier_contracts(), plan["contracts"]),
             challenge=os.environ.get("EVARNESS_CHALLENGE") or None,

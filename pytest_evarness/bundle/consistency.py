@@ -15,6 +15,7 @@ from pytest_evarness.bundle.seal import binding_of, contract_rows, environment_d
 from pytest_evarness.bundle.statement import inputs_of, review_queue, subjects_of
 from pytest_evarness.checks.forbidden import DESCRIPTIONS
 from pytest_evarness.core import c1
+from pytest_evarness.core.event import is_tainted
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.plan import FIXED_KINDS, PlannedItem
 from pytest_evarness.errors import DeterminismError, UnverifiedError
@@ -302,14 +303,17 @@ def check_cases(predicate: Mapping[str, Any]) -> None:
         _same(f"{place}.mode", case["mode"], planned["mode"])
         for name, digest in (("compiled", "digest"), ("scenario", "scenario")):
             _same(f"{place}.inputs.{name}", c1.sha256_text(inputs[name]), planned[digest])
+        diagnose = seal["settings"]["diagnose"] and planned["mode"] == "diagnostic"
         try:
             derived = inputs_of(inputs["compiled"], inputs["scenario"])
-            name_inside = json.loads(inputs["compiled"])["case"]
+            compiled = json.loads(inputs["compiled"])
+            name_inside = compiled["case"]
         except (KeyError, TypeError, AttributeError) as error:
             raise UnverifiedError(f"{place}.inputs.compiled: no compiled case") from error
         for name, value in derived.items():
             _same(f"{place}.inputs.{name}", inputs[name], value)
         _same(f"{place}.inputs.compiled.case", name_inside, case["id"])
+        _same(f"{place}.inputs.compiled.diagnose", compiled.get("diagnose", False), diagnose)
         referred |= {inputs["graph"], inputs["overlays"]} | ({inputs["materials"]} - {None})
         if inputs["policy"] is not None:
             met_policies.add((planned["file"], inputs["policy"]))
@@ -436,7 +440,11 @@ def _check_run(
         if event["seq"] != seq:
             _refuse(f"{place}: event {seq}", f"has the number {event['seq']}")
     _check_start(events, compiled, place)
-    _check_end(run["status"], [event["type"] for event in events], place)
+    observed = _check_taint(events, compiled, place)
+    if observed is None:
+        _check_end(run["status"], [event["type"] for event in events], place)
+    else:
+        _check_observed(run["status"], events, observed, place)
     if events and events[-1]["type"] in _TERMINAL:
         _same(f"{place}: event count", events[-1]["payload"].get("events"), len(texts))
     _check_error(run, events, place)
@@ -477,6 +485,55 @@ def _check_start(
         ("policy_revision", compiled["policy_revision"]),
     ):
         _same(f"{place}: run_started.{name}", payload.get(name), value)
+
+
+def _check_taint(
+    events: Sequence[Mapping[str, Any]], compiled: Mapping[str, Any], place: str
+) -> int | None:
+    """Behind the block of an observed run every payload is marked, and none is anywhere else.
+
+    Returns:
+        The ``seq`` of that block; None for a run that was not observed.
+    """
+    if compiled.get("diagnose") is not True:
+        for event in events:
+            if is_tainted(event):
+                _refuse(
+                    f"{place}: event {event['seq']}", "is tainted, and the run was no observed one"
+                )
+        return None
+    blocks = (event["seq"] for event in events if event["type"] == "policy_violation")
+    block: int = next(blocks, len(events))
+    for event in events:
+        behind = event["seq"] > block
+        # A budget that is used up ends a run at once: nothing of it is observed.
+        if behind and event["seq"] == block + 1 and event["type"] == "run_failed":
+            return block if is_tainted(event) else None
+        if is_tainted(event) != behind:
+            _refuse(
+                f"{place}: event {event['seq']}",
+                "is not tainted, and lies behind a block that was observed"
+                if behind
+                else "is tainted, and no block that was observed lies before it",
+            )
+    return block if block < len(events) else None
+
+
+def _check_observed(
+    status: str, events: Sequence[Mapping[str, Any]], block: int, place: str
+) -> None:
+    """A run that was observed behind a block ends blocked, for the reason of that block."""
+    for event in events[:-1]:
+        if event["type"] in _TERMINAL:
+            _refuse(
+                f"{place}: event {event['seq']}", f"{event['type']} ends a run, and more follow"
+            )
+    is_ended = events[-1]["type"] == "run_failed"
+    if is_ended != (status == "blocked") or not (is_ended or status == "unfinished"):
+        _refuse(f"{place}.status", f"is {status}, and an observed run ends blocked")
+    if is_ended:
+        reason = events[block]["payload"].get("reason")
+        _same(f"{place}: run_failed.reason", events[-1]["payload"].get("reason"), reason)
 
 
 def _check_end(status: str, types: Sequence[str], place: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.bundle.summary import declares_pause, definition_texts
+from pytest_evarness.core.event import is_tainted
 from pytest_evarness.core.plan import ALWAYS_THERE
 
 if TYPE_CHECKING:
@@ -209,7 +210,9 @@ def _not_exercised_of(
                 declared.setdefault(kind, set()).update(names)
     for case in cases:
         for replica in case["replicas"]:
-            events = [json.loads(text) for text in replica["events"]]
+            # What an observation met behind a block was met by nobody who could act.
+            met = (json.loads(text) for text in replica["events"])
+            events = [event for event in met if not is_tainted(event)]
             started = {e["node_id"] for e in events if e["type"] == "node_started"}
             finished = {e["node_id"] for e in events if e["type"] == "node_finished"}
             exercised["nodes"] |= finished

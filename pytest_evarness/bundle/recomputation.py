@@ -121,6 +121,7 @@ def check_findings(
                 evidence,
                 threshold=None if threshold is None else Fraction(threshold),
                 given=given,
+                is_diagnostic=planned["mode"] == "diagnostic",
             )
             for number, finding in enumerate(judgement.findings):
                 _same_record(

@@ -256,6 +256,7 @@ SEAL = record(
                 "rerun": one_of("mirror", "inline"),
                 "events": one_of("full", "digest"),
                 "strict_vacuity": boolean,
+                "diagnose": boolean,
             }
         ),
         "environment": DIGEST,

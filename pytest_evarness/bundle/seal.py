@@ -93,11 +93,13 @@ class Settings:
         rerun: ``mirror`` or ``inline``.
         events: ``full`` or ``digest``.
         strict_vacuity: A vacuous pass counts as indeterminate.
+        diagnose: Cases of mode ``diagnostic`` went on behind a block, for observation.
     """
 
     rerun: str = "mirror"
     events: str = "full"
     strict_vacuity: bool = False
+    diagnose: bool = False
 
     def as_record(self) -> dict[str, Any]:
         """The form that is sealed."""
@@ -105,6 +107,7 @@ class Settings:
             "rerun": self.rerun,
             "events": self.events,
             "strict_vacuity": self.strict_vacuity,
+            "diagnose": self.diagnose,
         }
 
 

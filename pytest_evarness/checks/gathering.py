@@ -48,11 +48,12 @@ def judge_case(
     scene: Scene | None,
     *,
     threshold: Fraction | None,
+    is_diagnostic: bool = False,
 ) -> tuple[Evidence, Judgement]:
     """Gather the evidence of every check and judge the case.
 
     All cheap checks are gathered whatever fails. What is graded by a model comes after the hard
-    verdict, and only where that is not invalid.
+    verdict, and only where that is not invalid, or where the case is an observation anyway.
 
     Args:
         judge: Judges.
@@ -60,20 +61,25 @@ def judge_case(
         evidence: Of the runs; what is gathered is added.
         scene: Run A's sealed world; None where there is nothing to look at.
         threshold: Of the composite.
+        is_diagnostic: The case is of mode ``diagnostic``: never valid, and graded all the same.
 
     Returns:
         The evidence with what was gathered, and the judgement, secrets masked in its texts.
     """
+
+    def judged(on: Evidence) -> Judgement:
+        return judge.judge(items, on, threshold=threshold, is_diagnostic=is_diagnostic)
+
     checks = [item for item in items if item.is_check]
     if not checks:
-        return evidence, judge.judge(items, evidence, threshold=threshold)
+        return evidence, judged(evidence)
     gatherer = Gatherer(judge.registry, scene)
     late = [item for item in checks if gatherer.is_late(item)]
     gathered = gatherer.gather(item for item in checks if item not in late)
     evidence = replace(evidence, gathered=gathered)
-    judgement = judge.judge(items, evidence, threshold=threshold)
+    judgement = judged(evidence)
     if late:
-        if judgement.verdict == "invalid":
+        if judgement.verdict == "invalid" and not is_diagnostic:
             ungraded = Gathered(None, (Cause.MISSING_EVIDENCE,), NOT_GRADED)
             graded = {item.id: ungraded for item in late}
         else:
@@ -81,7 +87,7 @@ def judge_case(
             leftovers = (*evidence.leftovers, *gatherer.leftovers())
             evidence = replace(evidence, leftovers=leftovers)
         evidence = replace(evidence, gathered={**gathered, **graded})
-        judgement = judge.judge(items, evidence, threshold=threshold)
+        judgement = judged(evidence)
     if scene is not None and scene.masker:
         judgement = judgement.masked_by(scene.masker)
     return evidence, judgement

@@ -24,7 +24,7 @@ EXIT = {True: 0, False: 1, None: 3}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's words."""
-    from pytest_evarness.cli.session import add_project_arguments
+    from pytest_evarness.cli.session import add_diagnose_argument, add_project_arguments
 
     parser.add_argument(
         "source", metavar="SCENARIO|pattern:NAME", help="a scenario file, or a packaged pattern"
@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N=approve",
         help="the decision at gate N: approve or reject; repeatable",
     )
+    add_diagnose_argument(parser)
     parser.add_argument("--executor", metavar="E", help="not in this version")
     parser.add_argument("--key", metavar="PATH", help="signing key (default: as pytest chooses it)")
     parser.add_argument("--unsigned", action="store_true", help="sign nothing")
@@ -64,6 +65,7 @@ def main(args: argparse.Namespace) -> int:
     from pytest_evarness.cli.session import (
         PATTERN,
         build_settings,
+        check_diagnose,
         load_cases,
         parse_decisions,
         tell_broken_plugins,
@@ -74,8 +76,9 @@ def main(args: argparse.Namespace) -> int:
     _check(args)
     decisions = parse_decisions(args.approve)
     files = [] if args.source.startswith(PATTERN) else [Path(args.source)]
-    settings = build_settings(args, files, rerun=args.rerun)
+    settings = build_settings(args, files, rerun=args.rerun, diagnose=args.diagnose)
     engine, cases = load_cases(settings, args.source, args.case, decisions)
+    check_diagnose(args, [case for _, case in cases])
     tell_broken_plugins(engine)
     done: list[tuple[str, CaseResult]] = []
     with engine:
@@ -121,6 +124,7 @@ def _publisher(args: argparse.Namespace, settings: Settings, engine: Any) -> Any
         registry=engine.registry,
         root=settings.root,
         rerun=settings.rerun,
+        diagnose=settings.diagnose,
         key=None if args.key is None else Path(args.key),
         unsigned=args.unsigned,
         home=settings.home,

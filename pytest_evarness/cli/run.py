@@ -32,7 +32,7 @@ _PAYLOAD = 120
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's words."""
-    from pytest_evarness.cli.session import add_project_arguments
+    from pytest_evarness.cli.session import add_diagnose_argument, add_project_arguments
 
     parser.add_argument(
         "source", metavar="SCENARIO|GRAPH", help="a scenario file, a graph, or pattern:NAME"
@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N=approve",
         help="the decision at gate N: approve or reject; repeatable",
     )
+    add_diagnose_argument(parser)
     parser.add_argument(
         "--json", action="store_true", help="lines {seq, type, node_id, payload} on standard output"
     )
@@ -90,7 +91,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _load(args: argparse.Namespace, decisions: Mapping[str, str]) -> tuple[Engine, Case]:
     from pytest_evarness.api import choose_case
-    from pytest_evarness.cli.session import PATTERN, build_settings, load_cases
+    from pytest_evarness.cli.session import PATTERN, build_settings, check_diagnose, load_cases
 
     if args.fixture is not None:
         if args.case is not None:
@@ -98,17 +99,21 @@ def _load(args: argparse.Namespace, decisions: Mapping[str, str]) -> tuple[Engin
         return _load_graph(args, decisions)
     source = args.source
     if source.startswith(PATTERN):
-        settings = build_settings(args, [])
+        # No scenario could say so: the option alone asks for it.
+        mode = "diagnostic" if args.diagnose else None
+        settings = build_settings(args, [], diagnose=args.diagnose, mode=mode)
     else:
         path = Path(source)
         if _is_graph(path):
             raise UsageError(
                 f"{source}: a graph runs in the world of a fixture", fix="add '--fixture F'"
             )
-        settings = build_settings(args, [path])
+        settings = build_settings(args, [path], diagnose=args.diagnose)
     # A decision is for one case, so the case is chosen first.
     engine, cases = load_cases(settings, source, args.case, decisions)
-    return engine, choose_case([case for _, case in cases], None)
+    chosen = choose_case([case for _, case in cases], None)
+    check_diagnose(args, [chosen])
+    return engine, chosen
 
 
 def _is_graph(path: Path) -> bool:
@@ -130,7 +135,8 @@ def _load_graph(args: argparse.Namespace, decisions: Mapping[str, str]) -> tuple
     graph, fixture = Path(args.source), Path(args.fixture)
     for path in (graph, fixture):
         read_bytes(path, str(path))
-    settings = build_settings(args, [graph, fixture])
+    mode = "diagnostic" if args.diagnose else None
+    settings = build_settings(args, [graph, fixture], diagnose=args.diagnose, mode=mode)
     root = settings.root
     environment: dict[str, Any] = {"fixture": _reference(fixture, root)}
     if decisions:

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PATTERN",
+    "add_diagnose_argument",
     "add_project_arguments",
     "build_settings",
+    "check_diagnose",
     "load_cases",
     "parse_decisions",
     "shown_name",
@@ -46,6 +48,29 @@ def add_project_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="a folder of contract libraries; repeatable (default: contracts in the root)",
     )
+
+
+def add_diagnose_argument(parser: argparse.ArgumentParser) -> None:
+    """``--diagnose``."""
+    parser.add_argument(
+        "--diagnose",
+        action="store_true",
+        help="a case of mode diagnostic goes on behind a block, for observation: nothing acts any"
+        " more, and it is never valid",
+    )
+
+
+def check_diagnose(args: argparse.Namespace, cases: Sequence[Case]) -> None:
+    """Refuse ``--diagnose`` where it would do nothing.
+
+    Raises:
+        UsageError: None of the cases is diagnostic.
+    """
+    if args.diagnose and not any(case.mode == "diagnostic" for case in cases):
+        raise UsageError(
+            f"--diagnose: the case is of another mode (got '{cases[0].mode}')",
+            fix="write 'mode: diagnostic' in the scenario",
+        )
 
 
 def build_settings(args: argparse.Namespace, files: Sequence[Path], **more: Any) -> Settings:

@@ -86,8 +86,9 @@ class CompiledCase:
             ...}``. Many cases share them.
         materials_text: The c1 text of ``materials``.
         secrets: Names of environment variables; their values are never part of a case.
+        diagnose: The run goes on behind a block, for observation alone: nothing of it can act.
         text: The c1 text of the case, graph, overlays and materials standing in it as digests;
-            without materials the key is absent.
+            without materials the key is absent, and so is ``diagnose`` where it is false.
         digest: ``sha256:`` and the hex digest of ``text``.
     """
 
@@ -109,6 +110,7 @@ class CompiledCase:
     digest: str
     materials: JsonObject = field(default_factory=dict)
     materials_text: str = EMPTY_MATERIALS
+    diagnose: bool = False
 
     @property
     def graph_digest(self) -> str:
@@ -154,6 +156,7 @@ class CompiledCase:
         contents: Mapping[str, bytes] | None = None,
         materials: JsonObject | None = None,
         materials_text: str | None = None,
+        diagnose: bool = False,
     ) -> CompiledCase:
         """Fix all parts and take the digest.
 
@@ -201,6 +204,8 @@ class CompiledCase:
         }
         if materials:
             head["materials"] = c1.sha256_text(materials_text)
+        if diagnose:
+            head["diagnose"] = True
         text = _text_with(head, environment_text)
         return cls(
             scenario=scenario,
@@ -221,6 +226,7 @@ class CompiledCase:
             digest=c1.sha256_text(text),
             materials=materials,
             materials_text=materials_text,
+            diagnose=diagnose,
         )
 
     @classmethod
@@ -248,7 +254,7 @@ class CompiledCase:
             InputError: A text that is not of this form, or texts that do not belong together.
         """
         record = _read(text, "case")
-        keys = _KEYS | {"materials"} if "materials" in record else _KEYS
+        keys = _KEYS | (record.keys() & {"materials", "diagnose"})
         if set(record) != keys:
             odd = sorted(set(record) ^ keys)
             raise InputError(f"case: keys must be those of format {CASE_FORMAT} (differ in {odd})")
@@ -294,6 +300,7 @@ class CompiledCase:
             secrets=record["secrets"],
             materials=materials,
             materials_text=materials_text,
+            diagnose=record.get("diagnose", False),
         )
         if case.text != text:
             raise InputError(
@@ -306,8 +313,8 @@ def _text_with(head: dict[str, Json], environment_text: str) -> str:
     """The text of ``head`` with an environment that is encoded already, so it is encoded once."""
     marker = '"environment":null'
     before, found, after = c1.text(head).partition(marker)
-    # "environment" sorts behind budget, case: no text of a user can hold the marker before it,
-    # since quotes inside texts are escaped.
+    # "environment" sorts behind budget, case, diagnose: no text of a user can hold the marker
+    # before it, since quotes inside texts are escaped.
     assert found, "the environment has its place in the head"
     return f'{before}"environment":{environment_text}{after}'
 
@@ -343,6 +350,8 @@ def _check_shape(record: Mapping[str, Any]) -> None:
     secrets = record["secrets"]
     if not isinstance(secrets, list) or not all(isinstance(name, str) for name in secrets):
         _wrong("secrets", "a list of names", secrets)
+    if record.get("diagnose", True) is not True:
+        _wrong("diagnose", "true, or absent", record["diagnose"])
     budget = record["budget"]
     if not isinstance(budget, dict) or set(budget) != {"events", "seconds", "loops"}:
         _wrong("budget", "{events, seconds, loops}", budget)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast, overload
 from pytest_evarness.core import c1
 from pytest_evarness.core.clock import DEFAULT_START, SimulatedClock
 from pytest_evarness.core.deadline import Deadline, OutOfTimeError
-from pytest_evarness.core.event import Event
+from pytest_evarness.core.event import TAINTED, Event
 from pytest_evarness.core.graph import Graph, Node, order, parse_graph
 from pytest_evarness.core.interfaces import (
     EnvironmentExhausted,
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CUSTOM_TRAIT",
     "EMPTY_WORLD",
+    "NOT_RUN_BEHIND",
     "STATUSES",
     "Run",
     "execute",
@@ -59,6 +60,11 @@ __all__ = [
     "list_indeterminism",
     "trace_of",
 ]
+
+NOT_RUN_BEHIND = (
+    "diagnostic: a step of the user's own could act on the world, so it is not run behind a block"
+)
+"""Why an observed run passes over such a node."""
 
 CUSTOM_TRAIT = "custom"
 """The trait of node types that run a user's own code: guarded, and limited to custom events."""
@@ -360,6 +366,8 @@ class _Engine:
         self._overlays: dict[str, Any] | None = None
         # A budget that is used up stays used up, even where a node swallowed the news.
         self._breach: _BreachError | None = None
+        # Why the run was blocked, where it goes on for observation: its world is sealed by then.
+        self.observed: str | None = None
 
     # -- the run ---------------------------------------------------------------------------
 
@@ -378,7 +386,11 @@ class _Engine:
         except NodeBlocked as blocked:
             self._close("blocked", ("policy_violation", {"reason": str(blocked.reason)}))
         except RunPaused as paused:
-            self._pause(paused)
+            if self.observed is None:
+                self._pause(paused)
+            else:
+                # Nobody is asked to decide about a run that is lost already.
+                self._close("blocked")
         except ServiceDownError as down:
             # Nothing that the harness did; what would have come is not known, so no end is emitted.
             self.is_closing = True
@@ -396,6 +408,10 @@ class _Engine:
             if exhausted.detail is not None:
                 call["detail"] = exhausted.detail
             self.emit("script_exhausted", call, self.node_id)
+            if self.observed is not None:
+                # The harness had stopped before: what is missing is observation alone.
+                self._close("blocked")
+                return
             self.status = "unscripted"
             self.error = self.masker.text(str(exhausted))
         except _BreachError as breach:
@@ -411,9 +427,13 @@ class _Engine:
             self.error = f"budget.seconds: {self.case.budget.seconds} s were up{running}"
         except _CrashError as crash:
             self._close("failed", ("engine_error", {"reason": crash.reason}))
-            self.error = cast("str", self.events[-2].payload["reason"])
+            if self.observed is None:
+                self.error = cast("str", self.events[-2].payload["reason"])
         else:
-            self.status = "completed"
+            if self.observed is None:
+                self.status = "completed"
+            else:
+                self._close("blocked")
 
     def _run_nodes(self) -> None:
         case = self.case
@@ -442,17 +462,51 @@ class _Engine:
             node = self.graph.nodes[node_id]
             self.node_id = node_id
             self.emit("node_started", {"type": node.type}, node_id)
-            outputs[node_id] = self._run_node(node, resolved[node.type], outputs)
+            try:
+                outputs[node_id] = self._run_node(node, resolved[node.type], outputs)
+            except NodeBlocked as blocked:
+                if not case.diagnose:
+                    raise
+                outputs[node_id] = self._observe(blocked, node, resolved[node.type], outputs)
+                continue
             self._settle()
             self.emit("node_finished", {"type": node.type}, node_id)
         self.node_id = None
-        self._finish(cast("bool", started["deterministic"]))
+        if self.observed is None:
+            self._finish(cast("bool", started["deterministic"]))
+
+    def _observe(
+        self,
+        blocked: NodeBlocked,
+        node: Node,
+        node_type: NodeType,
+        outputs: Mapping[str, Mapping[str, Any]],
+    ) -> Mapping[str, Any]:
+        """Go on behind a block, to see what the harness would have done; nothing can act any more.
+
+        Returns:
+            The node's inputs as its outputs, by port where both have it, else all of them.
+        """
+        self._settle()
+        reason = _printable(blocked.reason)
+        self.emit("policy_violation", {"reason": reason}, node.id)
+        if self.observed is None:
+            # From here on every payload is marked, and the end state of the world is the one that
+            # the block left: whatever follows has no way to change it.
+            self.observed = cast("str", self.events[-1].payload["reason"])
+            if self.world is not None:
+                self.world.seal()
+        inputs = self._inputs(node.id, node_type, outputs)
+        everything = [value for values in inputs.values() for value in values]
+        return {port: inputs.get(port, everything) for port in node_type.outputs}
 
     def _run_node(
         self, node: Node, node_type: NodeType, outputs: Mapping[str, Mapping[str, Any]]
     ) -> Mapping[str, Any]:
         inputs = self._inputs(node.id, node_type, outputs)
         is_custom = CUSTOM_TRAIT in node_type.traits
+        if is_custom and self.observed is not None:
+            raise NodeBlocked(NOT_RUN_BEHIND)
         context = _Context(self, node.id, is_custom=is_custom)
         result: Any
         try:
@@ -544,7 +598,7 @@ class _Engine:
 
     def _settle(self) -> None:
         """Emit what the world's services saw of the node that runs."""
-        if self.world is not None:
+        if self.world is not None and self.observed is None:
             self.world.settle(lambda name, payload: self.emit(name, payload, self.node_id))
 
     def _problems(self) -> Mapping[str, str]:
@@ -590,7 +644,10 @@ class _Engine:
         }
 
     def _close(self, status: str, *last: tuple[str, dict[str, Json]]) -> None:
-        """Emit what happened, then the last event of a run that did not complete."""
+        """Emit what happened, then the last event of a run that did not complete.
+
+        A run that was observed behind a block ends blocked, for the reason of that block.
+        """
         self.is_closing = True
         self._settle()
         for name, payload in last:
@@ -600,13 +657,13 @@ class _Engine:
         self.emit(
             "run_failed",
             {
-                "reason": last[-1][1]["reason"],
+                "reason": last[-1][1]["reason"] if self.observed is None else self.observed,
                 "total_tokens": self._total_tokens(),
                 "events": len(self.events) + 1,
             },
             None,
         )
-        self.status = status
+        self.status = status if self.observed is None else "blocked"
 
     def _total_tokens(self) -> int:
         tokens: Any = self.totals.tokens
@@ -654,6 +711,8 @@ class _Engine:
             # The context of such a node refuses this as well; here whoever found another way in
             # is met, so that a step of the user's own cannot speak for a gate.
             raise ValueError(f"a node of the user's own emits only custom types (got '{name}')")
+        if self.observed is not None:
+            payload = {**payload, TAINTED: True}
         frozen, text = c1.frozen(payload, "payload")
         if self.masker:
             masked = self.masker.value(frozen)
@@ -775,13 +834,22 @@ class _Context:
 
     @property
     def services(self) -> Mapping[str, Any]:
-        world = self._engine.world
+        world = self._reached
         return {} if world is None else world.addresses
 
     @property
     def workspace(self) -> Path | None:
-        world = self._engine.world
+        world = self._reached
         return None if world is None else world.workspace
+
+    @property
+    def observes(self) -> bool:
+        return self._engine.observed is not None
+
+    @property
+    def _reached(self) -> World | None:
+        """The world, as long as a node may act on it."""
+        return None if self.observes else self._engine.world
 
     def run(
         self,
@@ -791,7 +859,9 @@ class _Context:
         env: Mapping[str, str] | None = None,
         stdin: str = "",
     ) -> Any:
-        world = self._engine.world
+        if self.observes:
+            raise ValueError("no command can be run: the run is only observed behind a block")
+        world = self._reached
         if world is None:
             raise ValueError("no command can be run: the scenario declares no workspace")
         return world.run(command, seconds=seconds, env=env, stdin=stdin)

@@ -195,6 +195,13 @@ class Context(Protocol):
         """
 
     @property
+    def observes(self) -> bool:
+        """Whether the run was blocked and goes on for observation: nothing may act any more.
+
+        Then the world is sealed, and there is no workspace, no service and no command.
+        """
+
+    @property
     def run_totals(self) -> RunTotals:
         """Counters that the terminal event reports."""
 
@@ -323,7 +330,11 @@ class World(Protocol):
         """
 
     def seal(self) -> str:
-        """End the world's life and give the c1 text of its end state, secrets masked."""
+        """End the world's life and give the c1 text of its end state, secrets masked.
+
+        A second call gives the same text. A run that is observed behind a block has its world
+        sealed at that block, and nothing may change it from then on.
+        """
 
     def close(self) -> None:
         """Remove everything; closing twice is fine."""

@@ -18,6 +18,7 @@ __all__ = [
     "check_options",
     "count_found",
     "decisions_for_nothing",
+    "diagnoses_nothing",
     "is_relevant",
     "is_scenario_session",
     "key_words",
@@ -28,6 +29,9 @@ __all__ = [
 
 FOUND: pytest.StashKey[list[int]] = pytest.StashKey()
 """Scenario files found in this process, and those that xdist workers report."""
+
+
+MODES = ("release", "exploratory", "diagnostic")
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ _OPTIONS = (
     _Option("key", "signing key (PEM); $EVARNESS_SIGNING_KEY otherwise", "string", "PATH"),
     _Option("unsigned", "sign nothing", "bool"),
     _Option("mode", "overrides every scenario's mode", "string", "MODE"),
-    _Option("diagnose", "observe beyond a block", "bool", later="diagnostic runs are"),
+    _Option("diagnose", "cases of mode diagnostic go on behind a block, observed only", "bool"),
     _Option("strict-vacuity", "a vacuous pass counts as indeterminate", "bool"),
     _Option(
         "rerun",
@@ -156,10 +160,8 @@ def check_options(config: pytest.Config) -> None:
                 f"{flag}: not a choice (got {value!r}; {', '.join(option.choices)})"
             )
     mode = setting(config, "mode")
-    if mode == "diagnostic":
-        raise pytest.UsageError("--evarness-mode: diagnostic runs are not in this version")
-    if mode is not None and mode not in ("release", "exploratory"):
-        raise pytest.UsageError(f"--evarness-mode: not a mode (got {mode!r}; release, exploratory)")
+    if mode is not None and mode not in MODES:
+        raise pytest.UsageError(f"--evarness-mode: not a mode (got {mode!r}; {', '.join(MODES)})")
     for text in setting(config, "approve") or ():
         _check_approval(text)
     _check_count(config)
@@ -207,6 +209,21 @@ def decisions_for_nothing(config: pytest.Config, plan: Sequence[Mapping[str, Any
         fix = f"; try: write '{near[0]}'" if near else ""
         return f"--evarness-approve: no collected case has this id (got {case!r}{fix})"
     return None
+
+
+def diagnoses_nothing(config: pytest.Config, plan: Sequence[Mapping[str, Any]]) -> str | None:
+    """``--evarness-diagnose`` where no collected case is diagnostic, as a sentence.
+
+    The ini twin is a standing permission: a session of other files may have no use for it.
+    """
+    if not config.getoption(_dest("diagnose"), None):
+        return None
+    if any(case["mode"] == "diagnostic" for case in plan):
+        return None
+    return (
+        "--evarness-diagnose: no collected case is of this mode; try: write 'mode: diagnostic' in"
+        " the scenario, or add --evarness-mode=diagnostic"
+    )
 
 
 def _check_count(config: pytest.Config) -> None:

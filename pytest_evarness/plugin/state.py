@@ -434,6 +434,7 @@ class SessionState:
             rerun=options.setting(self.config, "rerun") or "mirror",
             events=options.setting(self.config, "bundle-events") or "full",
             strict_vacuity=bool(options.setting(self.config, "strict-vacuity")),
+            diagnose=bool(options.setting(self.config, "diagnose")),
             key=key,
             unsigned=bool(options.setting(self.config, "unsigned")),
             home=home_folder(),
@@ -454,7 +455,9 @@ class SessionState:
                 self.broken.setdefault(row["file"], row["text"])
         if not plan["plan"] and not plan["broken"]:
             return
-        unmet = options.decisions_for_nothing(self.config, plan["plan"])
+        unmet = options.decisions_for_nothing(
+            self.config, plan["plan"]
+        ) or options.diagnoses_nothing(self.config, plan["plan"])
         # The case may stand in a file that did not load, which is told and fails the session.
         if unmet is not None and not plan["broken"]:
             pytest.exit(f"evarness: {unmet}", returncode=4)
@@ -528,6 +531,7 @@ def engine_settings(config: pytest.Config) -> Any:
         home=home_folder(),
         variables=own_variables(),
         mode=options.setting(config, "mode"),
+        diagnose=bool(options.setting(config, "diagnose")),
         approvals=tuple(options.setting(config, "approve") or ()),
         strict_vacuity=bool(options.setting(config, "strict-vacuity")),
         rerun=options.setting(config, "rerun") or "mirror",

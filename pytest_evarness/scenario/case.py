@@ -25,7 +25,7 @@ class Case:
         scenario_id: The scenario's id.
         scenario_path: Of its file, relative to the root directory, with ``/``; empty when inline.
         tags: Keywords.
-        mode: ``release`` or ``exploratory``.
+        mode: ``release``, ``exploratory`` or ``diagnostic``.
         compiled: What runs.
         merged: The whole case as it ran: fixture, scenario, case, matrix point, decisions.
         items: What it is judged by, in the order in which it is shown.

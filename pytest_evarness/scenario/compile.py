@@ -71,6 +71,7 @@ class LoadContext:
         variables: ``$EVARNESS_*``.
         approve: Decisions of the command line, as written or parsed.
         mode: Overrides every scenario's mode where given.
+        diagnose: Cases of mode ``diagnostic`` go on behind a block, for observation.
     """
 
     root: Path
@@ -80,6 +81,7 @@ class LoadContext:
     variables: Mapping[str, str] = field(default_factory=dict)
     approve: Sequence[str | Approval] = ()
     mode: str | None = None
+    diagnose: bool = False
 
 
 @dataclass(slots=True)
@@ -934,6 +936,7 @@ class Compiler:
         policy = parsed.get("policy")
         scoring = parsed.get("scoring")
         budget = parsed.get("budget")
+        mode = self.context.mode or parsed.get("mode", "release")
         merged = {
             "evarness": self.document.value["evarness"],
             "id": self.scenario_id,
@@ -960,6 +963,7 @@ class Compiler:
                 materials=materials,
                 materials_text=materials_text,
                 secrets=tuple(parsed.get("secrets", ())),
+                diagnose=self.context.diagnose and mode == "diagnostic",
             )
         except (DeterminismError, InputError) as error:
             self.wrong(current, Fault((), str(error)))
@@ -975,7 +979,7 @@ class Compiler:
             scenario_id=self.scenario_id,
             scenario_path=self.name,
             tags=tuple(parsed.get("tags", ())),
-            mode=self.context.mode or parsed.get("mode", "release"),
+            mode=mode,
             compiled=compiled,
             merged=merged,
             items=items,

@@ -143,12 +143,6 @@ def _once(values: list[str]) -> list[str]:
     return values
 
 
-def _mode(value: object) -> object:
-    if value == "diagnostic":
-        raise refuse("mode 'diagnostic' is not in this version", rule="release, exploratory")
-    return value
-
-
 def _replicas(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool) and value == 1:
         return value
@@ -337,7 +331,7 @@ class Entry(Strict):
     )
 
 
-Mode: TypeAlias = Annotated[Literal["release", "exploratory"], BeforeValidator(_mode)]
+Mode: TypeAlias = Literal["release", "exploratory", "diagnostic"]
 
 _REPLICAS: dict[str, Any] = {
     "anyOf": [
@@ -358,7 +352,7 @@ SECTIONS: dict[str, tuple[Any, str]] = {
     "id": (Id, "Name in reports and bundle; default: the file's stem."),
     "description": (str, "Free text."),
     "tags": (Tags, "Keywords for -k."),
-    "mode": (Mode, "release (default) or exploratory."),
+    "mode": (Mode, "release (default), exploratory or diagnostic."),
     "subject": (Subject, "The harness under test."),
     "task": (Task, "What the agent was asked."),
     "policy": (Policy, "The policy in force."),

@@ -24,10 +24,23 @@ if TYPE_CHECKING:
     from pytest_evarness.world.fault import Injector
     from pytest_evarness.world.service import Service
 
-__all__ = ["MAILBOX", "WORKSPACE", "Applier", "Emit", "Ground", "Wait", "receipt_number"]
+__all__ = [
+    "MAILBOX",
+    "SEALED",
+    "WITHHELD",
+    "WORKSPACE",
+    "Applier",
+    "Emit",
+    "Ground",
+    "Wait",
+    "receipt_number",
+]
 
 WORKSPACE = "workspace"
 MAILBOX = "mailbox"
+
+SEALED = "the world is sealed: nothing is done to it any more"
+WITHHELD = "the run is only observed behind a block: no effect is applied"
 
 Emit: TypeAlias = "Callable[[str, JsonObject], int]"
 Wait: TypeAlias = "Callable[[int], str | None]"
@@ -65,6 +78,10 @@ class Ground(Protocol):
     @property
     def faults(self) -> Injector:
         """What services do to a request instead of answering it."""
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the end state is taken: nothing is done to it any more."""
 
     def settle(self, emit: Emit, /) -> None:
         """Emit what services saw since the last call."""
@@ -133,17 +150,47 @@ class Applier:
             The receipt ``{service, ref, digest}``.
 
         Raises:
-            EffectFailedError: The world refused, or it acted and the answer was lost.
+            EffectFailedError: The world refused, or it acted and the answer was lost; a world that
+                is sealed refuses everything.
             ServiceDownError: The service does not run.
         """
-        head: dict[str, Json] = {
-            "effect_id": effect_id,
-            "intent_id": intent_id,
-            "capability": capability,
-            "kind": kind_of_effect(effect),
-            "authorized_by": dict(authorized_by),
-        }
+        head = _head(effect, effect_id, intent_id, capability, authorized_by)
         return _Attempt(self._ground, self._memory, head, effect, emit, wait).run()
+
+    def withhold(
+        self,
+        effect: JsonObject,
+        *,
+        effect_id: str,
+        intent_id: str,
+        capability: str,
+        authorized_by: Mapping[str, str | None],
+        emit: Emit,
+    ) -> None:
+        """Say what an effect would have done, with ``effect_refused``, and do nothing of it."""
+        head = _head(effect, effect_id, intent_id, capability, authorized_by)
+        _Attempt(self._ground, self._memory, head, effect, emit, _no_wait).withhold()
+
+
+def _head(
+    effect: JsonObject,
+    effect_id: str,
+    intent_id: str,
+    capability: str,
+    authorized_by: Mapping[str, str | None],
+) -> dict[str, Json]:
+    return {
+        "effect_id": effect_id,
+        "intent_id": intent_id,
+        "capability": capability,
+        "kind": kind_of_effect(effect),
+        "authorized_by": dict(authorized_by),
+    }
+
+
+def _no_wait(ms: int) -> None:
+    """What is not done takes no time."""
+    del ms
 
 
 class _Attempt:
@@ -191,7 +238,16 @@ class _Attempt:
                     raise EffectFailedError(late) from None
             raise
 
+    def withhold(self) -> None:
+        self.head |= {
+            "digest": self._digest({self.kind: self.effect[self.kind]}),
+            "target": _target(self.effect),
+        }
+        self._refuse(EffectFailedError(WITHHELD))
+
     def _do(self, asked: dict[str, Any]) -> JsonObject:
+        if self.ground.is_sealed:
+            raise EffectFailedError(SEALED)
         service = str(asked[self.kind].get("service", ""))
         if service:
             self._check_up(service)

@@ -199,7 +199,12 @@ class RunWorld:
         """Run a command in the workspace to its end, in a sandbox where the system has one.
 
         See :func:`pytest_evarness.world.command.run_in`.
+
+        Raises:
+            ValueError: The world is sealed.
         """
+        if self.is_sealed:
+            raise ValueError("no command can be run: the world is sealed")
         from pytest_evarness.world.command import run_in
 
         return run_in(self, command, seconds=seconds, env=env or {}, stdin=stdin)

@@ -89,6 +89,7 @@ class Spec:
     soft: Mapping[str, str] = field(default_factory=dict)  # id -> weight, beside a threshold
     threshold: str | None = None
     mode: str = "release"
+    diagnose: bool = False
     file: str = "scenarios/send.yaml"
     policy: str | None = "2026-11"
     params: Mapping[str, Any] = field(default_factory=lambda: {"tier": "pro"})
@@ -141,6 +142,7 @@ def compiled_of(spec: Spec) -> CompiledCase:
         policy_revision=spec.policy,
         overlays=overlays(),
         secrets=spec.secrets,
+        diagnose=spec.diagnose,
     )
 
 
@@ -282,7 +284,12 @@ def record_of(
             scene.workspace = Path(folder)
             (scene.workspace / "a.txt").write_text(spec.file_text, encoding="utf-8")
         evidence, judgement = judge_case(
-            judge, items_of(spec), evidence, scene, threshold=threshold
+            judge,
+            items_of(spec),
+            evidence,
+            scene,
+            threshold=threshold,
+            is_diagnostic=spec.mode == "diagnostic",
         )
     rows = check_rows(items_of(spec), evidence, scene.masker, judgement.masked)
     composite = judgement.composite

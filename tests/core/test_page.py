@@ -34,7 +34,7 @@ def test_every_kernel_event_is_on_the_page_with_its_fields() -> None:
     assert sorted(rows) == registry.event_types.names()
     for name, entry in registry.event_types.items():
         properties: Any = entry.schema["properties"]
-        assert set(properties) - {"truncated"} <= rows[name], name
+        assert set(properties) - {"truncated", "tainted"} <= rows[name], name
 
 
 def test_the_page_names_every_code_of_lint_that_the_kernel_has() -> None:

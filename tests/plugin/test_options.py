@@ -18,9 +18,7 @@ ONE = {"scenarios/a.yaml": echo()}
 @pytest.mark.parametrize(
     ("word", "text"),
     [
-        ("--evarness-mode=diagnostic", "diagnostic runs are not in this version"),
-        ("--evarness-mode=relese", "not a mode (got 'relese'; release, exploratory)"),
-        ("--evarness-diagnose", "not in this version"),
+        ("--evarness-mode=relese", "not a mode (got 'relese'; release, exploratory, diagnostic)"),
         ("--evarness-html=x.html", "HTML reports are not in this version"),
         ("--evarness-sarif=x", "SARIF reports are not in this version"),
         ("--evarness-otlp=x", "OTLP reports are not in this version"),

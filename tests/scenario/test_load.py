@@ -231,7 +231,6 @@ def test_a_mistake_of_the_document_alone_is_enough(project: Any, minimal: str) -
 @pytest.mark.parametrize(
     ("line", "place", "words"),
     [
-        ("mode: diagnostic", "3:7: mode", "mode 'diagnostic' is not in this version"),
         ("replicas: 3", "3:11: replicas", "more than one replica is not in this version"),
         ("replicas: {count: 2}", "3:11: replicas", "more than one replica is not in this version"),
         ("replicas: {aggregate: any}", "3:11: replicas", "is not in this version"),

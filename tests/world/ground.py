@@ -166,6 +166,7 @@ class World:
         self.masker = Masker(secrets or {})
         self.ledger = _List()
         self.audit = _List()
+        self.is_sealed = False
 
     # -- what a run asks -------------------------------------------------------------------
 
@@ -186,6 +187,7 @@ class World:
                 emit("http_request", payload)
 
     def seal(self) -> str:
+        self.is_sealed = True
         return c1.text({"ledger": self.ledger.entries})
 
     def close(self) -> None: ...

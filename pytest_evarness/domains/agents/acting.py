@@ -90,7 +90,7 @@ def apply_effects(
     context: Context,
     patience: Patience,
 ) -> None:
-    """Fill all effects, then apply them in their order.
+    """Fill all effects, then apply them in their order; of an observed run none is applied.
 
     Raises:
         EffectsFailedError: One of them was refused, or its answer lost.
@@ -102,16 +102,18 @@ def apply_effects(
         return
     applier = state.applier_of(context)
     for index, effect in enumerate(filled):
+        named: dict[str, Any] = {
+            "effect_id": f"{call.intent}/{index}",
+            "intent_id": call.intent,
+            "capability": call.tool,
+            "authorized_by": {"rule": call.rule, "approval": call.approval},
+            "emit": context.emit,
+        }
+        if context.observes:
+            applier.withhold(effect, **named)
+            continue
         try:
-            applier.apply(
-                effect,
-                effect_id=f"{call.intent}/{index}",
-                intent_id=call.intent,
-                capability=call.tool,
-                authorized_by={"rule": call.rule, "approval": call.approval},
-                emit=context.emit,
-                wait=patience.wait,
-            )
+            applier.apply(effect, wait=patience.wait, **named)
         except EffectFailedError as failed:
             if failed.is_silent:
                 patience.give_up()
