@@ -19,7 +19,9 @@ from pytest_evarness.checks.expectation import declared_status, judge_expectatio
 from pytest_evarness.checks.forbidden import judge_forbidden
 from pytest_evarness.checks.found import bounded, bounded_text, found
 from pytest_evarness.checks.reproduction import judge_reproduction
+from pytest_evarness.core.event import is_tainted
 from pytest_evarness.core.finding import Finding, Witness
+from pytest_evarness.core.json import shown
 from pytest_evarness.core.outcome import Cause, Outcome, worst
 from pytest_evarness.core.plan import ALWAYS_THERE
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.core.registry import Registry
     from pytest_evarness.core.secret import Masker
-    from pytest_evarness.core.trace import Trace
+    from pytest_evarness.core.trace import Trace, TraceEvent
 
 __all__ = ["VERDICTS", "Judge", "Judgement"]
 
@@ -107,12 +109,14 @@ class Judge:
         *,
         threshold: Fraction | None,
         given: Mapping[str, Finding] | None = None,
+        is_diagnostic: bool = False,
     ) -> Judgement:
         """Judge every item of a case on run A's evidence; run B serves ``reproduces`` alone.
 
         Args:
             given: Findings, by item id, that cannot be made again here and are taken as they are:
                 what a verifier takes on the signer's word.
+            is_diagnostic: The case is an observation, so it is never valid, whatever it shows.
         """
         by_id: dict[str, Finding] = {}
         pause_is_end = any(
@@ -136,6 +140,8 @@ class Judge:
                 finding = self._judge_check(item, evidence, by_id, pause_is_end=pause_is_end)
             by_id[item.id] = self._settled(item, finding)
         self._note_all_vacuous(items, by_id)
+        if is_diagnostic:
+            _note_observation(items, by_id, evidence)
 
         gates = [by_id[item.id] for item in items if item.gate]
         hard = worst(finding.outcome for finding in gates)
@@ -425,6 +431,54 @@ class Judge:
                 reason="every invariant of this case passed only because nothing was there to"
                 f" violate it ({', '.join(one.id for one in counted) or 'none'})",
             )
+
+
+def _note_observation(
+    items: Sequence[PlannedItem], by_id: dict[str, Finding], evidence: Evidence
+) -> None:
+    """Let ``expect`` say that an observation is never valid.
+
+    A run that went on behind a block fails it: what followed the block was not to happen. One that
+    did not leaves it undecided: what was seen may be fine, and a release has to show it.
+    """
+    expect = next((item for item in items if item.kind == "expect"), None)
+    if expect is None or by_id[expect.id].outcome is Outcome.FAIL:
+        return
+    said = by_id[expect.id]
+    first = next((event["seq"] for event in evidence.events if is_tainted(event)), None)
+    if first is not None:
+        block = evidence.events[first - 1]
+        reason = block["payload"].get("reason", "")
+        by_id[expect.id] = found(
+            expect,
+            Outcome.FAIL,
+            bounded_text(
+                "the run was blocked and went on for observation, which is never valid"
+                f" (blocked at event {block['seq']}: {shown(reason, 300)})"
+            ),
+            decisive_seq=block["seq"],
+            witness=Witness(
+                events=(block["seq"],),
+                expected="no event behind a block",
+                observed=f"{len(evidence.events) - first} tainted events behind it",
+                notes=(f"without that: {said.reason}",),
+                context={str(block["seq"]): _event_line(block)},
+            ),
+        )
+    elif said.outcome is Outcome.PASS:
+        by_id[expect.id] = said.with_(
+            outcome=Outcome.INDETERMINATE,
+            score=None,
+            vacuous=False,
+            causes=(Cause.MISSING_EVIDENCE,),
+            decisive_seq=None,
+            reason=f"a diagnostic case is an observation and never valid: {said.reason}",
+        )
+
+
+def _event_line(event: TraceEvent) -> str:
+    node = "-" if event["node_id"] is None else event["node_id"]
+    return f"{event['seq']} {event['type']} {node} {shown(event['payload'], 300)}"
 
 
 def _parted(first: Finding, second: Finding) -> str:
