@@ -25,12 +25,13 @@ COMMANDS = (
     "check",
     "digest",
     "retro",
+    "diff",
     "schema",
     "patterns",
 )
 """In the order in which ``--help`` lists them; each is a module of this package."""
 
-LATER = ("diff", "slice", "mutate", "contracts", "compare")
+LATER = ("slice", "mutate", "contracts", "compare")
 ALIASES = {"validate": "lint", "export": "render"}
 
 BUG = 70
