@@ -119,11 +119,12 @@ class Result:
             key: A signing key; None takes the session's choice, as pytest does.
 
         Raises:
-            InputError: The key cannot be used.
+            InputError: The key, or the file of reviews, cannot be used.
             OSError: It cannot be written.
         """
         from pytest_evarness.bundle.seal import build_plan
         from pytest_evarness.bundle.store import Store
+        from pytest_evarness.scenario.reviews import reviews_of
 
         settings = self.engine.settings
         store = Store.open(settings.root, bundle=Path(path).absolute())
@@ -139,7 +140,8 @@ class Result:
         )
         # The run is over: a bundle made afterwards is sealed for the same plan and run once more,
         # so that its seal is on disk before the first event, as in every other bundle.
-        seal = publisher.write_seal(build_plan([planned_case(self.outcome.case, self.nodeid, {})]))
+        plan = build_plan([planned_case(self.outcome.case, self.nodeid, {})])
+        seal = publisher.write_seal(plan, reviews=reviews_of(settings.root, plan["plan"]))
         again = self.engine.run(self.outcome.case, logs=store, seal=seal["digest"])
         record = case_record(again, self.nodeid)
         return publisher.write_bundle(seal, [record], mirror=self.engine.mirror_facts).path

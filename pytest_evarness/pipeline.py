@@ -610,8 +610,14 @@ class Publisher:
 
         return environment_facts(rerun=self.rerun, sandbox=self._asks_sandbox)
 
-    def write_seal(self, plan: Mapping[str, Any]) -> dict[str, Any]:
+    def write_seal(
+        self, plan: Mapping[str, Any], *, reviews: Sequence[Mapping[str, str]] = ()
+    ) -> dict[str, Any]:
         """Fix the plan on disk; nothing of it has run.
+
+        Args:
+            plan: What was collected.
+            reviews: What persons said about findings of its cases.
 
         Raises:
             InputError: A key was named and cannot be used.
@@ -638,6 +644,7 @@ class Publisher:
                 diagnose=self.diagnose,
             ),
             redefined=seal.redefined(self.store.earlier_contracts(), plan["contracts"]),
+            reviews=reviews,
             challenge=os.environ.get("EVARNESS_CHALLENGE") or None,
             encoded=self._encoded,
         )
@@ -743,16 +750,17 @@ def prove(
         deselected: For a node id, the items that are planned and not selected, with the reason.
 
     Raises:
-        InputError: A key was named and cannot be used.
+        InputError: A key was named and cannot be used, or the file of reviews cannot.
         OSError: Seal or bundle cannot be written.
     """
     from pytest_evarness.bundle.seal import build_plan
+    from pytest_evarness.scenario.reviews import reviews_of
 
     left_out = deselected or {}
     plan = build_plan(
         [planned_case(case, nodeid, left_out.get(nodeid, {})) for nodeid, case in cases]
     )
-    seal = publisher.write_seal(plan)
+    seal = publisher.write_seal(plan, reviews=reviews_of(publisher.root, plan["plan"]))
     records = []
     for nodeid, case in cases:
         if len(left_out.get(nodeid, {})) == len(case.items):

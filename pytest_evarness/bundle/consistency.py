@@ -171,6 +171,7 @@ def check_seal(statement: Mapping[str, Any]) -> None:
         ("overlays", ("name", "label", "sha256")),
         ("policies", ("scenario", "revision")),
         ("broken", ("file", "text")),
+        ("reviews", ("case", "invariant", "reviewer", "note")),
     ):
         rows = [tuple(row[key] for key in keys) for row in seal[name]]
         if rows != sorted(set(rows)):
@@ -220,6 +221,10 @@ def check_plan(seal: Mapping[str, Any]) -> None:
             _refuse(f"{place}.items", "'score' and a threshold go together")
         for number, item in enumerate(planned["items"]):
             _check_item(item, definitions, f"{place}.items[{number}]")
+    items = {(case["nodeid"], item["id"]) for case in seal["plan"] for item in case["items"]}
+    for index, row in enumerate(seal["reviews"]):
+        if (row["case"], row["invariant"]) not in items:
+            _refuse(f"seal.reviews[{index}]", "names no planned item")
 
 
 def _check_item(item: Mapping[str, Any], definitions: Mapping[str, Any], place: str) -> None:

@@ -267,6 +267,9 @@ SEAL = record(
         "redefined": list_of(
             record({"id": text, "version": nullable(integer), "definition": DIGEST})
         ),
+        "reviews": list_of(
+            record({"case": text, "invariant": text, "reviewer": text, "note": text})
+        ),
         "overlays": list_of(record({"name": text, "label": text, "sha256": HEX})),
         "policies": list_of(record({"scenario": text, "revision": text})),
         "definitions": list_of(NAMED_TEXT),

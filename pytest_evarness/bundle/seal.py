@@ -194,6 +194,7 @@ def finish_seal(
     environment: str,
     settings: Settings,
     redefined: Iterable[Mapping[str, Any]] = (),
+    reviews: Iterable[Mapping[str, str]] = (),
     challenge: str | None = None,
     nonce: str | None = None,
     time: str | None = None,
@@ -208,6 +209,7 @@ def finish_seal(
         git: ``{commit, tree, clean}``; None without git.
         environment: What :func:`environment_digest` gave.
         redefined: Contracts of another definition than in the bundle before.
+        reviews: What persons said about findings of planned cases, sorted.
         challenge: From ``$EVARNESS_CHALLENGE``.
         nonce: 32 hex digits; fresh ones when not given.
         time: ISO 8601 in UTC with a ``Z``; now when not given.
@@ -223,6 +225,7 @@ def finish_seal(
         "environment": environment,
         "settings": settings.as_record(),
         "redefined": [dict(row) for row in redefined],
+        "reviews": [dict(row) for row in reviews],
         "challenge": challenge,
         "nonce": nonce if nonce is not None else secrets.token_hex(16),
         "time": time if time is not None else datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -86,6 +86,7 @@ class SessionState:
         self.records: dict[str, CaseRecord] = {}
         self.seal: Mapping[str, Any] | None = None
         self.plan: Mapping[str, Any] | None = None
+        self.reviews: list[dict[str, str]] = []
         self.mirror_facts: list[str] = []
         self.outcomes: dict[str, int] = {}
         self.notes: list[str] = []
@@ -444,7 +445,8 @@ class SessionState:
         """Put the seal on disk before the first run.
 
         Raises:
-            pytest.Exit: With status 4: without a seal nothing may run.
+            pytest.Exit: With status 4: without a seal nothing may run, nor beside a file of reviews
+                that cannot be read.
         """
         from pytest_evarness.errors import EvarnessError
 
@@ -461,9 +463,15 @@ class SessionState:
         # The case may stand in a file that did not load, which is told and fails the session.
         if unmet is not None and not plan["broken"]:
             pytest.exit(f"evarness: {unmet}", returncode=4)
+        from pytest_evarness.scenario.reviews import reviews_of
+
+        try:
+            self.reviews = reviews_of(self.config.rootpath, plan["plan"])
+        except EvarnessError as error:
+            pytest.exit(f"evarness: {clean(str(error))}", returncode=4)
         try:
             if self.publisher is not None:
-                self.seal = self.publisher.write_seal(plan)
+                self.seal = self.publisher.write_seal(plan, reviews=self.reviews)
         except (EvarnessError, OSError) as error:
             pytest.exit(f"evarness: the seal cannot be written: {words(error)}", returncode=4)
 

@@ -7,6 +7,14 @@ from typing import TYPE_CHECKING, Any
 from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.plugin.account import SKIPPED_BY_MARK, listed
 from pytest_evarness.plugin.text import clean, first_line, one_line
+from pytest_evarness.report.graded import (
+    WELL,
+    composite_lines,
+    graded_lines,
+    is_graded,
+    remarks_on,
+    review_line,
+)
 
 if TYPE_CHECKING:
     import pytest
@@ -86,6 +94,8 @@ def _verdicts(state: SessionState) -> list[tuple[str, dict[str, bool]]]:
     for record in by_verdict["invalid"]:
         lines.append((f"INVALID {record.nodeid}", {"red": True, "bold": True}))
         lines.extend((line, {"red": True}) for line in _primary(record))
+        lines.extend((line, {}) for line in _despite(record))
+        lines.extend((line, {}) for line in _reviews(state, record.nodeid))
     for record in by_verdict["indeterminate"]:
         lines.append((f"UNDECIDED {record.nodeid}", {"red": True, "bold": True}))
         for finding in record.findings:
@@ -93,6 +103,7 @@ def _verdicts(state: SessionState) -> list[tuple[str, dict[str, bool]]]:
                 causes = ", ".join(str(cause.value) for cause in finding.causes)
                 text = first_line(clean(finding.reason))
                 lines.append((f"  {finding.id}: {text} ({causes})", {}))
+        lines.extend((line, {}) for line in _reviews(state, record.nodeid))
     for record in by_verdict["valid"]:
         failing = [
             finding.id
@@ -101,10 +112,12 @@ def _verdicts(state: SessionState) -> list[tuple[str, dict[str, bool]]]:
         ]
         quality = _quality(record)
         tail = f"; failing: {', '.join(failing)}" if failing else ""
-        if quality or tail or state.config.getoption("verbose", 0) > 0:
+        reviews = _reviews(state, record.nodeid)
+        if quality or tail or reviews or state.config.getoption("verbose", 0) > 0:
             # Without a threshold every invariant decides, gate or not.
             red = (bool(failing) and record.composite is None) or _is_below(record)
             lines.append((f"VALID {record.nodeid}{quality}{tail}", {"red": red}))
+        lines.extend((line, {}) for line in reviews)
     total = len(state.records)
     planned = len(state.plan["plan"]) if state.plan is not None else total
     summary = (
@@ -133,10 +146,32 @@ def _primary(record: CaseRecord) -> list[str]:
     if witness.events:
         seqs = ", ".join(str(seq) for seq in witness.events)
         lines.append(f"    witness: events {seqs}")
-    related = [one.id for one in failed if one is not primary]
+    lines.extend(f"    {remark}" for remark in remarks_on(primary.id, record.findings))
+    related = [one for one in failed if one is not primary]
     if related:
-        lines.append(f"  related: {', '.join(related)}")
+        lines.append(f"  related: {', '.join(one.id for one in related)}")
+    for one in related:
+        lines.extend(f"    {remark}" for remark in remarks_on(one.id, record.findings))
     return lines
+
+
+def _despite(record: CaseRecord) -> list[str]:
+    """Quality of an invalid case: below everything else, under its own heading, where there is any.
+
+    Without anything graded the raw composite alone would be a number that nobody asked for.
+    """
+    if not any(is_graded(finding) for finding in record.findings):
+        return []
+    lines = [*composite_lines(record.composite), *graded_lines(record.findings)]
+    return [f"  {WELL}:", *(f"    {line}" for line in lines)]
+
+
+def _reviews(state: SessionState, nodeid: str) -> list[str]:
+    return [
+        f"  {one_line(review['invariant'])}: {review_line(review)}"
+        for review in state.reviews
+        if review["case"] == nodeid
+    ]
 
 
 def _is_below(record: CaseRecord) -> bool:

@@ -16,6 +16,14 @@ from pytest_evarness.core.json import shown
 from pytest_evarness.core.outcome import Cause, Outcome
 from pytest_evarness.core.registry import nearest
 from pytest_evarness.errors import InputError
+from pytest_evarness.report.graded import (
+    WELL,
+    composite_lines,
+    graded_lines,
+    is_graded,
+    remarks_on,
+    review_line,
+)
 from pytest_evarness.report.judged import JudgedCase, JudgedItem, judged_cases
 from pytest_evarness.report.text import bounded, clean, one_line
 from pytest_evarness.report.world import world_lines
@@ -33,7 +41,7 @@ SECTIONS = (
     "causal path",
     "containment",
     "repair",
-    "what the run did well despite being invalid",
+    WELL,
 )
 """Of an invalid case, in this order."""
 
@@ -157,13 +165,29 @@ def _case(case: JudgedCase) -> Iterator[str]:
     yield _heading(case.nodeid)
     if case.record is None:
         yield "Not run: it was planned and did not run to a judgement"
-        return
-    if case.verdict == "invalid":
+    elif case.verdict == "invalid":
         yield from _invalid(case, _primary(case))
     elif case.verdict == "indeterminate":
         yield from _indeterminate(case, _undecided(case))
     else:
         yield from _valid(case)
+    yield from _reviews(case)
+
+
+def _reviews(case: JudgedCase) -> Iterator[str]:
+    reviewed = [one for one in case.items if one.reviews]
+    if not reviewed:
+        return
+    yield ""
+    yield "reviews"
+    for judged in reviewed:
+        yield f"  {one_line(judged.item.id)}: {judged.shows}"
+        yield from _reviewed(judged)
+
+
+def _reviewed(judged: JudgedItem) -> Iterator[str]:
+    for review in judged.reviews:
+        yield f"    {review_line(review)}"
 
 
 def _heading(nodeid: str) -> str:
@@ -195,6 +219,7 @@ def _valid(case: JudgedCase) -> Iterator[str]:
         if finding is None or judged.shows == "passed":
             continue
         yield f"  {judged.shows:<13} {one_line(judged.item.id)}: {one_line(finding.reason)}"
+    yield from _graded(case)
     passed = sum(one.shows == "passed" for one in case.items)
     yield f"  {passed} of {len(case.items)} items passed with something to judge"
 
@@ -225,6 +250,13 @@ def _indeterminate(case: JudgedCase, undecided: Sequence[JudgedItem]) -> Iterato
     failing = [one.item.id for one in _of(case, Outcome.FAIL) if one.item.kind != "score"]
     if failing:
         yield f"  failed, and not gates: {one_line(', '.join(failing), 600)}"
+    yield from _graded(case)
+
+
+def _graded(case: JudgedCase) -> Iterator[str]:
+    """What graders said, each by itself."""
+    for line in graded_lines(_findings(case)):
+        yield f"  {line}"
 
 
 def _missing(judged: JudgedItem) -> Iterator[str]:
@@ -292,6 +324,9 @@ def _verdict(case: JudgedCase, judged: JudgedItem, finding: Finding) -> Iterator
     ]
     if related:
         yield f"  related: {one_line(', '.join(related), 600)}"
+    for rule in related:
+        for remark in remarks_on(rule, _findings(case)):
+            yield f"    {remark}"
 
 
 def _start(finding: Finding) -> int:
@@ -347,6 +382,8 @@ def _evidence(case: JudgedCase, judged: JudgedItem, finding: Finding) -> Iterato
         yield f"  note: {one_line(note)}"
     if finding.looked_at:
         yield f"  looked at: {one_line('; '.join(finding.looked_at), 600)}"
+    for remark in remarks_on(finding.id, _findings(case)):
+        yield f"  {remark}"
     runs = {run["label"]: run for run in case.replica["runs"]}
     if "b" not in runs:
         yield f"  run B could not be made: {one_line(str(case.replica['error_b']))}"
@@ -356,6 +393,10 @@ def _evidence(case: JudgedCase, judged: JudgedItem, finding: Finding) -> Iterato
             yield f"  {what}: both runs {'agree' if same else 'DIFFER'} ({runs['a'][name]})"
     if judged.item.path:
         yield f"  defined: {one_line(judged.item.path)}:{judged.item.line}"
+
+
+def _findings(case: JudgedCase) -> list[Finding]:
+    return [one.finding for one in case.items if one.finding is not None]
 
 
 def _with_context(case: JudgedCase, seqs: Sequence[int]) -> Iterator[str]:
@@ -475,15 +516,15 @@ def _repair(judged: JudgedItem, finding: Finding) -> Iterator[str]:
 
 def _despite(case: JudgedCase) -> Iterator[str]:
     composite = None if case.record is None else case.record["composite"]
-    if composite is not None and composite["raw"] is not None:
-        yield (
-            f"  raw composite {composite['raw']} (threshold {composite['threshold']}); it counts 0"
-        )
-    passed = [one for one in case.items if one.shows == "passed"]
+    for line in composite_lines(composite):
+        yield f"  {line}"
+    yield from _graded(case)
+    graded = [one.id for one in _findings(case) if is_graded(one)]
+    passed = [one for one in case.items if one.shows == "passed" and one.item.id not in graded]
     for judged in passed:
         weight = f" (weight {fraction_text(judged.item.weight)})" if judged.item.weight else ""
         yield f"  passed: {one_line(judged.item.id)}{weight}"
-    if not passed:
+    if not passed and not graded:
         yield "  nothing passed with something to judge"
 
 
@@ -512,6 +553,7 @@ def _one(case: JudgedCase, judged: JudgedItem) -> Iterator[str]:
         )
         yield f"{word}: {one_line(finding.reason, 600)}"
         yield from _evidence(case, judged, finding)
+    yield from _reviewed(judged)
     if judged.why_not is not None:
         yield f"  {one_line(judged.why_not)}"
 

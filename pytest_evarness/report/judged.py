@@ -6,7 +6,7 @@ Every report goes through here, so that none of them sees an item that another d
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ class JudgedItem:
         shows: ``passed``, ``vacuous``, ``failed``, ``missed``, ``indeterminate`` (it blocks),
             ``undecided`` (it does not), ``skipped`` (``score`` beside a gate that decides), or
             ``not_run``; of what was found, whether or not it was selected.
+        reviews: ``{case, invariant, reviewer, note}``: what persons said of it, never counted.
     """
 
     nodeid: str
@@ -39,6 +40,7 @@ class JudgedItem:
     finding: Finding | None
     why_not: str | None
     shows: str
+    reviews: tuple[Mapping[str, str], ...] = ()
 
 
 class JudgedCase:
@@ -55,11 +57,13 @@ class JudgedCase:
         record: Mapping[str, Any] | None,
         definitions: Mapping[str, Any],
         texts: Mapping[str, str],
+        reviews: Sequence[Mapping[str, str]] = (),
     ) -> None:
         self.planned = planned
         self.record = record
         self._definitions = definitions
         self._texts = texts
+        self._reviews = reviews
 
     @property
     def nodeid(self) -> str:
@@ -126,6 +130,11 @@ class JudgedCase:
                 finding=finding,
                 why_not=None if sealed["selected"] else _deselected(str(sealed["why"])),
                 shows=self._shows(item, finding),
+                reviews=tuple(
+                    one
+                    for one in self._reviews
+                    if (one["case"], one["invariant"]) == (self.nodeid, item.id)
+                ),
             )
 
     def _shows(self, item: PlannedItem, finding: Finding | None) -> str:
@@ -159,6 +168,12 @@ def judged_cases(statement: Mapping[str, Any]) -> list[JudgedCase]:
     texts = {row["digest"]: row["text"] for row in predicate["texts"]}
     record_by_nodeid = {case["nodeid"]: case for case in predicate["cases"]}
     return [
-        JudgedCase(planned, record_by_nodeid.get(planned["nodeid"]), definitions, texts)
+        JudgedCase(
+            planned,
+            record_by_nodeid.get(planned["nodeid"]),
+            definitions,
+            texts,
+            seal["reviews"],
+        )
         for planned in seal["plan"]
     ]
