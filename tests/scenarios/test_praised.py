@@ -1,6 +1,6 @@
 """An unapproved send that graders praise is invalid, whatever weighs, judges or forgives.
 
-The scenario stands in ``praised/scenarios``: it fails on purpose, so it is none of the shipped ones.
+It stands in ``praised/scenarios``: it fails on purpose, so it is none of the shipped ones.
 """
 
 from __future__ import annotations
