@@ -210,7 +210,9 @@ class _Checks:
         except UnavailableError:
             self._say(item, "what it gathered: the sealed world does not tell")
             return got
-        if problem is not None:
+        # Where the bundle says itself that the two disagree, judging again has to say it too.
+        is_told = "contradictory_evidence" in self._findings[item.id]["causes"]
+        if problem is not None and not is_told:
             raise UnverifiedError(f"{place}: the sealed world says otherwise: {problem}")
         return got
 

@@ -19,9 +19,11 @@ from pytest_evarness.checks.expectation import declared_status, judge_expectatio
 from pytest_evarness.checks.forbidden import judge_forbidden
 from pytest_evarness.checks.found import bounded, bounded_text, found
 from pytest_evarness.checks.reproduction import judge_reproduction
+from pytest_evarness.checks.sources import WORLD_TYPES, Sources, trace_faults
 from pytest_evarness.core.event import is_tainted
 from pytest_evarness.core.finding import Finding, Witness
 from pytest_evarness.core.json import shown
+from pytest_evarness.core.matcher import holds_secret
 from pytest_evarness.core.outcome import Cause, Outcome, worst
 from pytest_evarness.core.plan import ALWAYS_THERE
 
@@ -122,14 +124,17 @@ class Judge:
         pause_is_end = any(
             item.kind == "expect" and declared_status(item) == "paused" for item in items
         )
+        sources = Sources(evidence, self.registry)
         for item in items:
             if item.kind == "expect":
-                by_id[item.id] = judge_expectation(self._sealed(item), evidence)
+                made = judge_expectation(self._sealed(item), evidence)
+                by_id[item.id] = _whole(made, sources)
             elif item.kind == "reproduces":
                 by_id[item.id] = judge_reproduction(item, evidence)
             elif item.kind == "forbidden":
-                by_id[item.id] = judge_forbidden(item, evidence, pause_is_end=pause_is_end)
-        by_id.update(self._judge_contracts(items, evidence, pause_is_end=pause_is_end))
+                made = judge_forbidden(item, evidence, pause_is_end=pause_is_end)
+                by_id[item.id] = _whole(made, sources, looks_at_world=True)
+        by_id.update(self._judge_contracts(items, evidence, sources, pause_is_end=pause_is_end))
         taken = given or {}
         for item in items:
             if item.kind != "score" and not item.is_check:
@@ -138,6 +143,7 @@ class Judge:
             finding = taken.get(item.id)
             if finding is None:
                 finding = self._judge_check(item, evidence, by_id, pause_is_end=pause_is_end)
+                finding = self._confirmed(item, finding, evidence, sources)
             by_id[item.id] = self._settled(item, finding)
         self._note_all_vacuous(items, by_id)
         if is_diagnostic:
@@ -268,6 +274,41 @@ class Judge:
             )
         return first
 
+    def _confirmed(
+        self, item: PlannedItem, finding: Finding, evidence: Evidence, sources: Sources
+    ) -> Finding:
+        """A pass that the sealed world, or another account of it, does not deny."""
+        from pytest_evarness.checks.kind import UnavailableError
+
+        got, kind = evidence.gathered.get(item.id), self._kind(item)
+        if finding.outcome is not Outcome.PASS or kind is None or got is None or got.record is None:
+            return finding
+        definition = self._sealed(item).definition or {}
+        try:
+            needs = kind.needs(definition)
+            problem = kind.consistent(definition, _copy(got.record), evidence.world)
+        except UnavailableError:
+            problem = None
+        except Exception as error:  # noqa: BLE001 - a finding, never a crash
+            return _undecided(item, f"the check broke: {type(error).__name__}")
+        if problem is not None and not holds_secret(evidence.world):
+            text = f"the sealed world says otherwise than what was gathered: {problem}"
+            return _contradicted(finding, (Cause.CONTRADICTORY_EVIDENCE,), (text,))
+        if ("output" in needs or kind.follows(definition)) and sources.output is not None:
+            return _contradicted(finding, (sources.output.cause,), (sources.output.text,))
+        if not any(need != "output" for need in needs):
+            return finding
+        services = {need.removeprefix("service:") for need in needs}
+        doubts = [
+            one
+            for one in sources.doubts
+            if one.cause is Cause.STALE_EVIDENCE or one.services & services
+        ]
+        if not doubts:
+            return finding
+        causes = Cause.ordered(one.cause for one in doubts)
+        return _contradicted(finding, causes, tuple(one.text for one in doubts))
+
     # -- contracts -------------------------------------------------------------------------
 
     def judge_contracts(
@@ -283,11 +324,17 @@ class Judge:
         Returns:
             One finding for each item, in their order.
         """
-        by_id = self._judge_contracts(items, evidence, pause_is_end=pause_is_end)
+        sources = Sources(evidence, self.registry)
+        by_id = self._judge_contracts(items, evidence, sources, pause_is_end=pause_is_end)
         return [self._settled(item, by_id[item.id]) for item in items]
 
     def _judge_contracts(
-        self, items: Sequence[PlannedItem], evidence: Evidence, *, pause_is_end: bool
+        self,
+        items: Sequence[PlannedItem],
+        evidence: Evidence,
+        sources: Sources,
+        *,
+        pause_is_end: bool,
     ) -> dict[str, Finding]:
         by_id: dict[str, Finding] = {}
         wanted: list[tuple[PlannedItem, Contract]] = []
@@ -313,10 +360,14 @@ class Judge:
             # The evaluator has no state; a predicate of somebody's own may have one.
             asks = any(self._asks_predicates(item) for item, _ in wanted)
             again = evaluator.evaluate(trace) if asks else results
-            for (item, _), result, other in zip(wanted, results, again, strict=True):
+            holed = self._with_holes([contract for _, contract in wanted], trace, sources)
+            for place, (item, _) in enumerate(wanted):
+                result, other = results[place], again[place]
                 if result != other:
                     by_id[item.id] = _undecided(item, _parted(result, other))
                     continue
+                if holed is not None:
+                    result = _doubted(result, holed[place], sources)
                 by_id[item.id] = result.with_(
                     id=item.id,
                     kind=item.kind,
@@ -327,6 +378,27 @@ class Judge:
                     label=item.label,
                 )
         return by_id
+
+    def _with_holes(
+        self, contracts: list[Contract], trace: Trace, sources: Sources
+    ) -> list[Finding] | None:
+        """The same contracts where the trace is no account of what another source denies.
+
+        Returns:
+            None where no source disagrees about anything that they ask for.
+        """
+        named = frozenset().union(*(contract.required_types for contract in contracts))
+        any_type = any(not contract.required_types for contract in contracts)
+        if not (any_type or named & WORLD_TYPES) or not sources.doubts:
+            return None
+        lost = frozenset().union(*(doubt.types for doubt in sources.doubts))
+        known = {name for name, _ in self.registry.event_types.items()}
+        known.update(event["type"] for event in trace.events)
+        from pytest_evarness.contract.evaluate import evaluate
+
+        return evaluate(
+            contracts, replace(trace, coverage=frozenset(known | named) - lost), self.registry
+        )
 
     def _asks_predicates(self, item: PlannedItem) -> bool:
         """Whether a contract names a function; asked once for each definition."""
@@ -522,6 +594,43 @@ def _held(item: PlannedItem, finding: Finding) -> Finding:
     )
 
 
+def _whole(finding: Finding, sources: Sources, *, looks_at_world: bool = False) -> Finding:
+    """A pass only over a whole trace, and over the end state that this very run sealed."""
+    if finding.outcome is not Outcome.PASS:
+        return finding
+    if sources.faults:
+        text = f"the trace is malformed: {'; '.join(sources.faults)}"
+        return _contradicted(finding, (Cause.MALFORMED_EVIDENCE,), (text,))
+    if not looks_at_world and sources.output is not None:
+        return _contradicted(finding, (sources.output.cause,), (sources.output.text,))
+    if looks_at_world and sources.stale is not None:
+        return _contradicted(finding, (sources.stale.cause,), (sources.stale.text,))
+    return finding
+
+
+def _contradicted(finding: Finding, causes: tuple[Cause, ...], texts: Sequence[str]) -> Finding:
+    """What would have passed, had its evidence been beyond doubt."""
+    return finding.with_(
+        outcome=Outcome.INDETERMINATE,
+        score=None,
+        causes=causes,
+        vacuous=False,
+        decisive_seq=None,
+        leaning=None,
+        reason=bounded_text(f"{'; '.join(texts[:3])} (without that: {finding.reason})"),
+        witness=bounded(replace(finding.witness, notes=(*texts, *finding.witness.notes))),
+    )
+
+
+def _doubted(finding: Finding, holed: Finding, sources: Sources) -> Finding:
+    """What stays of a finding where another source denies a part of the trace."""
+    if holed.outcome is finding.outcome:
+        return finding
+    texts = [doubt.text for doubt in sources.doubts]
+    causes = Cause.ordered((*finding.causes, *(doubt.cause for doubt in sources.doubts)))
+    return _contradicted(finding, causes, texts)
+
+
 def _stays(
     kind: CheckKind, item: PlannedItem, gathered: JsonObject, facts: Facts, made: Finding
 ) -> bool:
@@ -550,7 +659,9 @@ def _left_open(item: PlannedItem, made: Finding, trace: Trace, status: str) -> F
 def _trace(evidence: Evidence, *, pause_is_end: bool) -> Trace:
     from pytest_evarness.core.execution import trace_of
 
-    return trace_of(evidence.a.status, evidence.events, pause_is_end=pause_is_end)
+    trace = trace_of(evidence.a.status, evidence.events, pause_is_end=pause_is_end)
+    faults = trace_faults(evidence)
+    return replace(trace, faults=faults) if faults else trace
 
 
 def _undecided(item: PlannedItem, reason: str) -> Finding:

@@ -44,6 +44,9 @@ def judge_reproduction(item: PlannedItem, evidence: Evidence) -> Finding:
                 f" {facts.error or 'no end was reached'}",
                 causes=(Cause.EVALUATOR_ERROR,),
             )
+    denied = _denied(evidence)
+    if denied is not None:
+        return _finding(item, Outcome.INDETERMINATE, denied, causes=(Cause.CONTRADICTORY_EVIDENCE,))
     if (a.trace_digest, a.chain_digest, a.world_digest, a.status) == (
         b.trace_digest,
         b.chain_digest,
@@ -94,6 +97,24 @@ def judge_reproduction(item: PlannedItem, evidence: Evidence) -> Finding:
         observed=_line(evidence.events_b, seq),
         notes=tuple(differences),
     )
+
+
+def _denied(evidence: Evidence) -> str | None:
+    """Where what is known of run B denies that its digests are run A's; None where nothing does."""
+    a, b = evidence.a, evidence.b
+    assert b is not None, "asked before"
+    if a.trace_digest == b.trace_digest:
+        if evidence.events_b is not None and list(evidence.events_b) != list(evidence.events):
+            return "the digests of both runs agree, and the events of run B are other ones"
+        if a.events != b.events or a.chain_digest != b.chain_digest:
+            return "the digests of both runs agree, and their counts or chains do not"
+    if (
+        a.world_digest == b.world_digest
+        and evidence.world_b is not None
+        and evidence.world_b != evidence.world
+    ):
+        return "the digests of both worlds agree, and the world of run B is another one"
+    return None
 
 
 def first_difference(

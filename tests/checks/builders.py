@@ -33,7 +33,7 @@ def facts(label: str, status: str, events: Sequence[dict[str, Any]], **more: Any
         events=len(events),
         trace_digest=hasher.trace_digest,
         chain_digest=hasher.chain_digest,
-        world_digest=more.pop("world", "sha256:00"),
+        world_digest=more.pop("world", c1.sha256_text("{}")),
         **more,
     )
 

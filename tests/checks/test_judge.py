@@ -15,6 +15,7 @@ from tests.checks.builders import END, REPRODUCES, contract_item, evidence, expe
 
 START = ("run_started", None, {"fixture": "f", "seed": 1})
 FINISH = ("run_finished", None, {**END})
+PAUSE = ("run_paused", None, {"prompt": "?", "preview": "", **END})
 SEND = ("custom.sent", "n4", {"to": "m"})
 
 NEVER_SENT = {"never": {"type": "custom.sent"}}
@@ -56,7 +57,7 @@ def test_the_verdict_is_the_conjunction_of_the_gates(judge: Judge) -> None:
 def test_an_undecided_gate_makes_the_case_indeterminate_though_everything_else_passes(
     judge: Judge,
 ) -> None:
-    run = (START, SEND)
+    run = (START, SEND, PAUSE)
     got = judged(judge, expect_item(), contract_item("sent", SENT), run=run, status="paused")
     assert got.verdict == "indeterminate"
     assert outcomes(got) == {"reproduces": "pass", "expect": "indeterminate", "sent": "pass"}
