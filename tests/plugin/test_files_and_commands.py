@@ -47,7 +47,7 @@ def scenario(step: str | None = None, **more: Any) -> dict[str, Any]:
     made = (
         graph(("n1", "input", {}), ("n2", "output", {}))
         if step is None
-        else step_graph(f"steps:{step}")
+        else step_graph(step if ":" in step else f"workspace_steps:{step}")
     )
     environment = {"workspace": {"files": more.pop("files", {})}, **more.pop("environment", {})}
     checks = more.pop("checks", {})
@@ -63,7 +63,7 @@ def scenario(step: str | None = None, **more: Any) -> dict[str, Any]:
 
 
 def run(session: Session, made: dict[str, Any], *words: str, **files: str) -> Ran:
-    return session(*words, files={"s.scenario.yaml": made, "steps.py": STEPS, **files})
+    return session(*words, files={"s.scenario.yaml": made, "workspace_steps.py": STEPS, **files})
 
 
 def found(ran: Ran, name: str) -> dict[str, Any]:
@@ -263,7 +263,7 @@ def test_the_same_under_workers_and_with_a_mirror(session: Session) -> None:
         "command": {"type": "command_exit", "command": "cat out/report.md", "stdout": "Total: 3\n"},
     }
     made = scenario("write", checks=checks, files={"old.txt": "x"})
-    ran = session("-n2", files={"s.scenario.yaml": made, "steps.py": STEPS}, mirror=True,
+    ran = session("-n2", files={"s.scenario.yaml": made, "workspace_steps.py": STEPS}, mirror=True,
                   subprocess=True)  # fmt: skip
     assert ran.code == 0, ran.text
     assert ran.findings(CASE)["reproduces"] == "pass"
@@ -296,12 +296,12 @@ def reports_with_a_secret_at_every_cut(session: Session) -> list[str]:
         "    (context.workspace / 'a.txt').write_text(text + 'here' + text)\n"
         "    return {'out': 'done'}\n"
     )
-    made = scenario("leak", checks=checks, secrets=["PAY_TOKEN"])
+    made = scenario("leaking_steps:leak", checks=checks, secrets=["PAY_TOKEN"])
     script = f"print({text}); raise SystemExit(1)\n"
     ran = session(
         "--junit-xml=plain.xml",
         "--evarness-junit=ours.xml",
-        files={"s.scenario.yaml": made, "steps.py": steps, "s.py": script},
+        files={"s.scenario.yaml": made, "leaking_steps.py": steps, "s.py": script},
     )
     assert {ran.findings(CASE)[name] for name in checks} == {"fail", "indeterminate"}
     (case,) = ran.predicate["cases"]

@@ -502,8 +502,9 @@ def test_a_fault_of_the_mock_itself_is_told_and_no_answer(monkeypatch: pytest.Mo
 
 def test_an_interrupted_process_leaves_nothing() -> None:
     code = """
-import sys, time
+import signal, sys, time
 sys.path[:] = eval(sys.argv[1])
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in background
 from tests.world.http.mocks import mock
 service = mock(routes=[{"path": "/slow", "delay": "10s"}])
 print(service.address["port"], flush=True)
