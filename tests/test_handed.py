@@ -6,6 +6,7 @@ session, the command line or the public functions.
 
 from __future__ import annotations
 
+import ast
 import base64
 import itertools
 import json
@@ -316,7 +317,7 @@ def test_branches_run_in_an_order_that_the_graph_fixes(project: Project) -> None
 
 
 def test_nothing_of_the_first_run_is_left_for_the_second(project: Project) -> None:
-    """DET-04; workspaces and services are not in this version, so here: scripts and counters.
+    """DET-04, scripts and counters; files, rows and requests: tests/test_handed_world.py.
 
     What a step of the user's own leaves on the real disk makes `reproduces` fail, on purpose:
     tests/plugin/test_determinism.py.
@@ -593,7 +594,7 @@ def test_a_path_says_which_key_it_means(check: Check) -> None:
 
 
 def test_nothing_asserted_is_nothing_to_decide(project: Project) -> None:
-    """SCO-01."""
+    """SCO-01, the first two; the others: tests/test_handed_world.py."""
     assert "asserts nothing" in project.refused(ECHO)
     assert "asserts nothing" in project.refused(ECHO + "invariants: {}\n")
     for kind in ("llm_as_judge", "sql"):
@@ -848,3 +849,100 @@ def test_two_readers_cannot_see_two_bundles(bundle: Path) -> None:
     ):
         bundle.write_text(text)
         assert verify(bundle, key) == 1
+
+
+# -- held elsewhere ----------------------------------------------------------------------------
+
+HELD_BY = {
+    "FIL-01": (
+        "tests/plugin/test_files_and_commands.py::test_fil_01_a_dangling_link_fails_every_check_of_its_path",
+        "tests/checks/test_files.py::test_a_dangling_link_is_neither_there_nor_absent_and_is_named",
+        "tests/checks/test_files.py::test_a_directory_is_no_file_and_never_absent",
+    ),
+    "FIL-02": (
+        "tests/plugin/test_files_and_commands.py::test_fil_02_every_path_outside_is_refused_by_name",
+        "tests/scenarios/test_renewal_mail.py::test_nothing_was_written_beside_the_workspace",
+    ),
+    "FIL-04": ("tests/checks/test_content.py::test_patterns_are_searched_in_the_whole_text",),
+    "FIL-05": (
+        "tests/checks/test_content.py::test_without_a_file_every_condition_fails",
+        "tests/plugin/test_files_and_commands.py::test_fil_05_a_check_of_what_no_file_says_fails_without_the_file",
+    ),
+    "FIL-07": ("tests/checks/test_content.py::test_line_ends_are_left_as_they_are",),
+    "CMD-01": (
+        "tests/plugin/test_files_and_commands.py::test_cmd_01_and_03_what_runs_past_its_limit_is_undecided_and_gone",
+    ),
+    "CMD-03": (
+        "tests/plugin/test_files_and_commands.py::test_cmd_01_and_03_what_runs_past_its_limit_is_undecided_and_gone",
+        "tests/plugin/test_files_and_commands.py::test_cmd_03_and_04_what_ended_otherwise_is_said",
+        "tests/plugin/test_files_and_commands.py::test_cmd_03_a_code_that_cannot_be_does_not_load",
+    ),
+    "CMD-04": (
+        "tests/plugin/test_files_and_commands.py::test_cmd_03_and_04_what_ended_otherwise_is_said",
+    ),
+    "SQL-01": ("tests/checks/test_sql.py::test_the_verdict_is_the_same_on_every_engine",),
+    "SQL-02": (
+        "tests/checks/test_sql.py::test_a_decimal_is_compared_by_its_digits",
+        "tests/checks/test_sql.py::test_a_binary_float_is_shown_in_full",
+    ),
+    "SQL-03": ("tests/checks/test_sql.py::test_the_verdict_is_the_same_on_every_engine",),
+    "SQL-06": (
+        "tests/checks/test_sql.py::test_the_verdict_is_the_same_on_every_engine",
+        "tests/checks/test_http.py::test_two_sides_that_differ_never_look_alike",
+    ),
+    "HTTP-01": ("tests/checks/test_http.py::test_a_body_is_equal_or_it_is_not",),
+    "HTTP-03": ("tests/checks/test_http.py::test_a_count_of_zero_is_a_count",),
+    "HTTP-05": (
+        "tests/plugin/test_http.py::test_an_unexpected_request_does_not_go_unnoticed",
+        "tests/plugin/test_http.py::test_a_request_in_flight_when_the_run_ends_is_counted",
+    ),
+    "JDG-01": (
+        "tests/checks/test_llm_judge.py::test_eight_answers_of_which_only_the_last_passes",
+        "tests/plugin/test_judges.py::test_an_answer_decides_its_item_and_the_others_are_judged_all_the_same",
+    ),
+    "JDG-03": ("tests/checks/test_llm_judge.py::test_a_text_that_forges_a_verdict_gains_nothing",),
+    "JDG-04": (
+        "tests/plugin/test_files_and_commands.py::test_jdg_04_no_script_hides_another_and_none_is_scraped",
+    ),
+    "REP-02": (
+        "tests/plugin/test_files_and_commands.py::test_rep_02_a_report_of_much_output_is_accepted",
+    ),
+    "REP-06": (
+        "tests/test_handed_world.py::test_a_secret_is_in_no_artifact",
+        "tests/test_handed_world.py::test_a_secret_that_is_none_is_refused",
+    ),
+    "XDI-03": (
+        "tests/test_handed_world.py::test_workers_share_neither_database_nor_journal",
+        "tests/plugin/test_databases.py::test_workers_share_no_database_and_no_name_reaches_a_digest",
+        "tests/plugin/test_http.py::test_services_of_workers_do_not_meet",
+    ),
+    "XDI-04": (
+        "tests/world/sql/test_server.py::test_init_may_take_its_time",
+        "tests/world/sql/test_server.py::test_a_server_that_is_not_ready_yet_is_waited_for",
+        "tests/world/sql/test_server.py::test_one_that_never_comes_up_is_told_with_its_last_words",
+        "tests/world/sql/test_embedded.py::test_a_user_who_ends_while_it_starts_leaves_nothing",
+        "tests/plugin/test_databases.py::test_a_server_that_never_comes_up_is_nobody_s_failure",
+    ),
+    "DET-04": ("tests/test_handed_world.py::test_both_runs_and_both_looks_are_the_first",),
+    "SCO-01": ("tests/test_handed_world.py::test_what_nobody_could_judge_is_no_success",),
+    "SCO-04": ("tests/test_handed_world.py::test_the_right_words_do_not_outvote_the_wrong_row",),
+}
+"""Which tests hold a case to its right value."""
+
+
+def functions(name: str) -> set[str]:
+    """Names of the tests of a file."""
+    tree = ast.parse((Path(__file__).parents[1] / name).read_text("utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("case", HELD_BY)
+def test_the_tests_that_hold_a_case_are_there(case: str) -> None:
+    for nodeid in HELD_BY[case]:
+        name, _, function = nodeid.partition("::")
+        assert function in functions(name), nodeid
+
+
+def test_a_test_that_is_gone_would_be_missed() -> None:
+    assert "test_a_test_that_was_never_there" not in functions("tests/test_handed.py")
+    assert "test_a_test_that_is_gone_would_be_missed" in functions("tests/test_handed.py")

@@ -28,6 +28,7 @@ from pytest_evarness.core.interfaces import (
     ServiceDownError,
 )
 from pytest_evarness.core.outcome import Cause
+from pytest_evarness.core.printed import printed_without_secrets
 from pytest_evarness.core.sandbox import Guard
 from pytest_evarness.core.secret import Masker
 from pytest_evarness.core.trace import Trace, TraceEvent
@@ -260,14 +261,14 @@ def execute(
     masker = Masker({name: (secrets or {})[name] for name in case.secrets})
     engine = _Engine(case, registry, masker, observers, log, world)
     if world is None:
-        with engine.deadline:
+        with printed_without_secrets(masker), engine.deadline:
             engine.run()
         return engine.result(is_perturbed=perturbed)
     world.begin(engine.clock)
     # The permission bits of what a step makes are part of the end state.
     umask = os.umask(0o022)
     try:
-        with engine.deadline:
+        with printed_without_secrets(masker), engine.deadline:
             engine.run()
     finally:
         os.umask(umask)

@@ -87,6 +87,20 @@ class Masker:
             return content
         return self._pattern.sub(self._replace, content)
 
+    def settled(self, content: str) -> tuple[str, str]:
+        """What can be shown of a text that goes on, and what has to wait for the rest.
+
+        Returns:
+            The first part, masked; and the rest as it is, which may be the beginning of a form.
+        """
+        if self._pattern is None:
+            return content, ""
+        end = max(0, len(content) - self.longest)
+        for match in self._pattern.finditer(content):
+            if match.start() < end < match.end():
+                end = match.start()
+        return self.text(content[:end]), content[end:]
+
     def _replace(self, match: re.Match[str]) -> str:
         assert match.lastindex is not None, "each alternative is a group"
         return placeholder(self._names[match.lastindex - 1])

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evarness.plugin.corpora import CorpusItem
 from pytest_evarness.plugin.nodes import InvariantItem, library_load_items
 from pytest_evarness.plugin.showing import LETTERS
 from pytest_evarness.plugin.state import is_worker
 from pytest_evarness.plugin.text import clean
 
 if TYPE_CHECKING:
+    import warnings
+
     from pytest_evarness.plugin.state import SessionState
 
 __all__ = ["SessionHooks"]
@@ -25,6 +28,8 @@ class SessionHooks:
 
     def __init__(self, state: SessionState) -> None:
         self.state = state
+        # Names of the secrets of all cases that were judged so far.
+        self.secrets: set[str] = set()
 
     # -- collection ------------------------------------------------------------------------
 
@@ -76,15 +81,28 @@ class SessionHooks:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Let the finding travel on the report: exactly JSON, so that it crosses processes."""
         report = yield
-        if isinstance(item, InvariantItem) and item.payload is not None:
+        if isinstance(item, InvariantItem) and item.case.compiled.secrets:
+            from pytest_evarness.plugin.captured import report_without_secrets
+
+            self.secrets.update(item.case.compiled.secrets)
+            report_without_secrets(report, item.case.compiled.secrets)
+        if isinstance(item, InvariantItem | CorpusItem) and item.payload is not None:
             decisive = call.when == "call" or (call.when == "setup" and not report.passed)
             if decisive:
                 report.evarness = item.payload  # type: ignore[attr-defined]
-                if report.skipped and item.payload["how"] == "skip":
+                if isinstance(item, InvariantItem) and item.payload["how"] == "skip":
                     _, line, _ = item.reportinfo()
                     place = item.planned.path or str(item.nodeid.split("::", 1)[0])
                     report.longrepr = (place, line + 1, item.skip_reason)
         return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
+        """No warning of a case shows a secret; pytest tells it after the item's reports."""
+        if self.secrets:
+            from pytest_evarness.plugin.captured import warning_without_secrets
+
+            warning_without_secrets(warning_message, sorted(self.secrets))
 
     def pytest_report_teststatus(
         self, report: pytest.CollectReport | pytest.TestReport
