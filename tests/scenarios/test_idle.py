@@ -83,6 +83,10 @@ def standing_alone(
         if is_idle:
             graph = idle(graph, expected_answer(place, scenario) if lies else None)
         subject["graph"] = graph
+    for place in (scenario, *scenario["cases"].values()):
+        if is_idle:
+            # Where nothing is fetched, nothing can be injected, and a scenario may not claim it.
+            place.get("environment", {}).pop("attacks", None)
     return scenario, files
 
 
