@@ -162,6 +162,18 @@ class Engine(AbstractContextManager["Engine"]):
             self.registry,
         )
 
+    def changed_libraries(self, seal: Mapping[str, Any]) -> list[str]:
+        """Library files that are not what they were when they were sealed, each in words."""
+        from pytest_evarness.contract.library import changed_files
+        from pytest_evarness.core.interfaces import Locations
+
+        settings = self.settings
+        rows = [
+            (row["label"], row["sha256"]) for row in seal["overlays"] if row["name"] == "contracts"
+        ]
+        where = Locations(settings.root, settings.home, (), settings.variables)
+        return changed_files(rows, where, settings.contract_folders)
+
     @cached_property
     def judge(self) -> Judge:
         """Keeps parsed contracts between cases."""
@@ -509,6 +521,8 @@ def planned_case(case: Case, nodeid: str, deselected: Mapping[str, str]) -> Plan
         policy=case.compiled.policy_revision,
         subjects=case.subjects,
         overlays=case.overlays_in_force,
+        overrides=case.overrides,
+        corpora=case.corpora,
         waived=case.waived,
         deselected=deselected,
     )
@@ -657,8 +671,12 @@ class Publisher:
         records: Sequence[CaseRecord],
         *,
         mirror: Sequence[str] = (),
+        changed: Sequence[str] = (),
     ) -> Written:
         """Write the signed account of the session.
+
+        Args:
+            changed: Libraries that changed on disk since they were sealed, each in words.
 
         Raises:
             OSError: It cannot be written.
@@ -669,6 +687,7 @@ class Publisher:
             seal,
             records,
             environment={**self._environment, "mirror": list(mirror)},
+            changed=changed,
             registry=self.registry,
             signed=self.key is not None,
         )
@@ -758,7 +777,9 @@ def prove(
 
     left_out = deselected or {}
     plan = build_plan(
-        [planned_case(case, nodeid, left_out.get(nodeid, {})) for nodeid, case in cases]
+        [planned_case(case, nodeid, left_out.get(nodeid, {})) for nodeid, case in cases],
+        # A contract that cannot be read might have been for one of these cases.
+        broken=broken_libraries(engine.library),
     )
     seal = publisher.write_seal(plan, reviews=reviews_of(publisher.root, plan["plan"]))
     records = []
@@ -776,4 +797,15 @@ def prove(
         records.append(case_record(result, nodeid))
         if on_case is not None:
             on_case(nodeid, result)
-    return publisher.write_bundle(seal, records, mirror=engine.mirror_facts)
+    return publisher.write_bundle(
+        seal, records, mirror=engine.mirror_facts, changed=engine.changed_libraries(seal)
+    )
+
+
+def broken_libraries(library: Library) -> list[tuple[str, str]]:
+    """``(file, mistakes)`` of each library file that has some."""
+    texts: dict[str, list[str]] = {}
+    for error in library.errors:
+        name = error.where.path if error.where is not None else None
+        texts.setdefault(name or "contracts", []).append(str(error))
+    return sorted((name, "\n".join(found)) for name, found in texts.items())

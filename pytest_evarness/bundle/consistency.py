@@ -5,13 +5,20 @@ Each function raises :class:`UnverifiedError` with the place; none changes what 
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from pytest_evarness.bundle.canonical import canonical_bytes, canonical_digest
 from pytest_evarness.bundle.evidence import MAX_EVIDENCE_BYTES
-from pytest_evarness.bundle.seal import binding_of, contract_rows, environment_digest
+from pytest_evarness.bundle.seal import (
+    CORPUS_FIELDS,
+    OVERRIDE_FIELDS,
+    binding_of,
+    contract_rows,
+    environment_digest,
+)
 from pytest_evarness.bundle.statement import inputs_of, review_queue, subjects_of
 from pytest_evarness.checks.forbidden import DESCRIPTIONS
 from pytest_evarness.core import c1
@@ -187,10 +194,55 @@ def check_seal(statement: Mapping[str, Any]) -> None:
         odd = min(used ^ enclosed)
         _refuse("seal.definitions", f"{odd} is {'missing' if odd in used else 'not used'}")
     _same("seal.contracts", seal["contracts"], contract_rows(seal["plan"], seal["definitions"]))
+    _check_libraries(seal)
     rows = [(row["id"], row["version"], row["definition"]) for row in seal["contracts"]]
     for index, row in enumerate(seal["redefined"]):
         if (row["id"], row["version"], row["definition"]) not in rows:
             _refuse(f"seal.redefined[{index}]", "names no contract of the set")
+
+
+def _check_libraries(seal: Mapping[str, Any]) -> None:
+    """Overrides and corpora say of the contract set what its definitions and items say."""
+    for name, keys in (("overrides", OVERRIDE_FIELDS), ("corpora", CORPUS_FIELDS)):
+        rows = [tuple(row[key] for key in keys) for row in seal[name]]
+        if any(not one < other for one, other in itertools.pairwise(rows)):
+            _refuse(f"seal.{name}", "is not sorted, each row once")
+    definitions = {row["digest"]: json.loads(row["text"]) for row in seal["definitions"]}
+    replacing = {row["definition"]: row for row in seal["overrides"]}
+    known = {row["replaced"] for row in seal["overrides"]}
+    for planned in seal["plan"]:
+        for item in planned["items"]:
+            if item["kind"] != "contract" or item["definition"] is None:
+                continue
+            known.add(item["definition"])
+            definition = definitions[item["definition"]]
+            place = f"{planned['nodeid']}::{item['id']}"
+            row = replacing.get(item["definition"])
+            says = None if row is None else f"{row['id']}@{row['replaced_version']}"
+            if definition.get("overrides") != says:
+                _refuse(f"{place}: definition", f"overrides another than the seal's row ({says})")
+            _check_tried(item, definition, seal["corpora"], place)
+    for index, row in enumerate(seal["overrides"]):
+        if row["definition"] not in known:
+            _refuse(f"seal.overrides[{index}]", "is of no contract of the set")
+
+
+def _check_tried(
+    item: Mapping[str, Any],
+    definition: Mapping[str, Any],
+    corpora: Sequence[Mapping[str, Any]],
+    place: str,
+) -> None:
+    """A contract that is said to be tested has a corpus; one whose corpus fails judges nothing."""
+    own = [
+        row
+        for row in corpora
+        if (row["id"], row["version"]) == (definition.get("id"), definition.get("version"))
+    ]
+    if not item["untested"] and not own:
+        _refuse(f"{place}: untested", "is false, and no corpus of it was tried")
+    if item["broken"] is None and own and all(row["failed"] for row in own):
+        _refuse(f"{place}: broken", "is null, and its corpus fails")
 
 
 def check_plan(seal: Mapping[str, Any]) -> None:

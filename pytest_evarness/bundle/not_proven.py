@@ -156,6 +156,13 @@ def _of_the_contracts(predicate: Mapping[str, Any]) -> Iterator[str]:
     untested = sorted({_versioned(row) for row in seal["contracts"] if row["untested"]})
     if untested:
         yield f"contracts without a corpus of their own (untested): {_names(untested)}"
+    for row in seal["corpora"]:
+        if row["failed"]:
+            name = f"{_versioned(row)} ({row['origin']})"
+            yield f"{name} fails its own corpus, so it judged nothing: {_names(row['failed'])}"
+    for row in seal["overrides"]:
+        replaced = f"{row['id']}@{row['replaced_version']} ({row['replaced_origin']})"
+        yield f"{_versioned(row)} ({row['origin']}) stands in the place of {replaced}"
     definitions: dict[str, set[str]] = {}
     for row in seal["contracts"]:
         definitions.setdefault(_versioned(row), set()).add(row["definition"])
@@ -304,6 +311,8 @@ def _reached(replica: Mapping[str, Any]) -> set[str]:
 def of_the_session(predicate: Mapping[str, Any]) -> Iterator[str]:
     """Limits that lie in how the session was made, not in what was run and judged."""
     seal = predicate["seal"]
+    for text in predicate["changed"]:
+        yield f"a library on disk is not what was sealed, and what was sealed judged: {text}"
     unpinned = sorted(
         f"{row['name']} ({row['label']})"
         for row in seal["overlays"]

@@ -176,9 +176,6 @@ CAUSE = one_of(
 )
 NAMED_TEXT = record({"digest": DIGEST, "text": text})
 PACKAGE = record({"name": text, "version": text})
-NOTHING = list_of(text, most=0)
-"""A list that this version of the format leaves empty; a later one gives it a shape."""
-
 COMPOSITE = record(
     {
         "low": nullable(NUMBER),
@@ -202,6 +199,7 @@ ITEM = record(
         "vacuous": one_of("pass", "fail", "indeterminate"),
         "enforced_by": list_of(text),
         "label": one_of("preventive", "detection-only"),
+        "because": nullable(text),
         "applies": nullable(text),
         "broken": nullable(text),
         "informational": boolean,
@@ -263,7 +261,31 @@ SEAL = record(
         "subjects": list_of(record({"name": text, "sha256": HEX})),
         "git": nullable(record({"commit": GIT, "tree": GIT, "clean": nullable(boolean)})),
         "contracts": list_of(CONTRACT),
-        "overrides": NOTHING,
+        "overrides": list_of(
+            record(
+                {
+                    "id": text,
+                    "version": integer,
+                    "definition": DIGEST,
+                    "origin": text,
+                    "replaced_version": integer,
+                    "replaced": DIGEST,
+                    "replaced_origin": text,
+                }
+            )
+        ),
+        "corpora": list_of(
+            record(
+                {
+                    "id": text,
+                    "version": integer,
+                    "origin": text,
+                    "entries": whole,
+                    "digest": DIGEST,
+                    "failed": list_of(text),
+                }
+            )
+        ),
         "redefined": list_of(
             record({"id": text, "version": nullable(integer), "definition": DIGEST})
         ),
@@ -392,6 +414,7 @@ PREDICATE = record(
         "texts": list_of(NAMED_TEXT),
         "cases": list_of(CASE),
         "review_queue": list_of(record({"case": text, "invariant": text, "why": text})),
+        "changed": list_of(text),
         "verdict": record(
             {
                 "holds": nullable(boolean),

@@ -19,6 +19,7 @@ from pytest_evarness.core.finding import fraction_text
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from pytest_evarness.contract.row import CorpusRow, OverrideRow
     from pytest_evarness.core.plan import PlannedItem
 
 __all__ = [
@@ -40,12 +41,24 @@ PLAN_KEYS = (
     "subjects",
     "contracts",
     "overrides",
+    "corpora",
     "overlays",
     "policies",
     "definitions",
     "plan",
     "broken",
 )
+
+OVERRIDE_FIELDS = (
+    "id",
+    "version",
+    "definition",
+    "origin",
+    "replaced_version",
+    "replaced",
+    "replaced_origin",
+)
+CORPUS_FIELDS = ("id", "version", "origin", "entries", "digest", "failed")
 
 GROWING_KEYS = ("definitions", "plan")
 
@@ -65,6 +78,8 @@ class PlannedCase:
         policy: ``policy.revision`` in force.
         subjects: ``(name, sha256 hex)`` of every file that went into the case; names are relative.
         overlays: ``(name, label, sha256 hex)`` of every overlay in force.
+        overrides: Every contract of it that stands in the place of another.
+        corpora: What its contracts were tried by.
         waived: Lint errors that the scenario accepts, in words.
         deselected: Item id to the reason, for each item that was collected and not selected.
     """
@@ -81,6 +96,8 @@ class PlannedCase:
     policy: str | None = None
     subjects: tuple[tuple[str, str], ...] = ()
     overlays: tuple[tuple[str, str, str], ...] = ()
+    overrides: tuple[OverrideRow, ...] = ()
+    corpora: tuple[CorpusRow, ...] = ()
     waived: tuple[str, ...] = ()
     deselected: Mapping[str, str] = field(default_factory=dict)
 
@@ -113,7 +130,10 @@ class Settings:
 
 @bulk()
 def build_plan(
-    cases: Sequence[PlannedCase], *, broken: Iterable[tuple[str, str]] = ()
+    cases: Sequence[PlannedCase],
+    *,
+    broken: Iterable[tuple[str, str]] = (),
+    corpora: Iterable[CorpusRow] = (),
 ) -> dict[str, Any]:
     """The part of a seal that depends on what was collected, and on nothing else.
 
@@ -122,6 +142,7 @@ def build_plan(
 
     Args:
         broken: ``(file, text)`` of each file that did not load.
+        corpora: Those of libraries that were collected, named by a case or not.
     """
     from pytest_evarness.core import c1
 
@@ -171,7 +192,13 @@ def build_plan(
     return {
         "subjects": _rows(("name", "sha256"), {pair for case in cases for pair in case.subjects}),
         "contracts": contract_rows(plan, definitions),
-        "overrides": [],
+        "overrides": _rows(OVERRIDE_FIELDS, {row for case in cases for row in case.overrides}),
+        "corpora": [
+            {**row, "failed": list(row["failed"])}
+            for row in _rows(
+                CORPUS_FIELDS, {*corpora, *(row for case in cases for row in case.corpora)}
+            )
+        ],
         "overlays": _rows(
             ("name", "label", "sha256"), {row for case in cases for row in case.overlays}
         ),

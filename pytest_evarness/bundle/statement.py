@@ -198,6 +198,7 @@ def build_statement(
     environment: Mapping[str, Any],
     registry: Registry,
     signed: bool,
+    changed: Iterable[str] = (),
 ) -> dict[str, Any]:
     """The statement of a session.
 
@@ -205,6 +206,7 @@ def build_statement(
         seal: What was written before the first run, unchanged.
         results: Cases that ran and were judged, in any order; the plan's order is used.
         environment: What ``facts.environment_facts`` gave, with what the mirror differed in.
+        changed: Libraries that changed on disk since they were sealed, each in words.
         signed: False says under ``not_proven`` that nobody vouches for the bundle.
 
     Raises:
@@ -246,6 +248,7 @@ def build_statement(
         "texts": [{"digest": digest, "text": texts[digest]} for digest in sorted(texts)],
         "cases": cases,
         "review_queue": review_queue(cases),
+        "changed": list(changed),
     }
     predicate["verdict"] = summarise(predicate)
     predicate["not_proven"] = not_proven(predicate, registry, signed=signed)

@@ -53,6 +53,11 @@ def summarise(predicate: Mapping[str, Any]) -> dict[str, Any]:
             pending += 1
         _weigh_case(planned, case, false, null)
     null.extend(f"{row['file']}: did not load" for row in seal["broken"])
+    null.extend(
+        f"{row['id']}@{row['version']} fails its own corpus ({', '.join(row['failed'])})"
+        for row in seal["corpora"]
+        if row["failed"]
+    )
     holds = False if false else None if null else True
     reasons = false or null
     note = reasons[0] if reasons else "every planned case ran, was judged, and holds"

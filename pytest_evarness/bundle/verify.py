@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_evarness.bundle import consistency, recomputation
+from pytest_evarness.bundle.applying import check_applying
 from pytest_evarness.bundle.envelope import (
     PAYLOAD_TYPE,
     Envelope,
@@ -266,6 +267,7 @@ def _check_findings(
         word.append("every finding, verdict and composite: no events are enclosed")
         return "not_checked", "no events are enclosed; only counts and verdict were added up", None
     word.extend(recomputation.check_output(predicate, events))
+    word.extend(check_applying(predicate, registry))
     on_word, given = recomputation.check_findings(predicate, events, registry)
     word.extend(on_word)
     count = sum(
@@ -302,7 +304,9 @@ def _always_on_word(predicate: Mapping[str, Any]) -> list[str]:
         "environment: where the session ran, and what the mirror differed in",
         "seal.nonce, seal.time: that the seal was made then, and not before",
         "seal.subjects, seal.git: that these files and this commit were used",
-        "items[].applies, items[].broken, items[].label: what was known when they were sealed",
+        "items[].broken, items[].label: what was known when they were sealed",
+        "seal.corpora: that contracts said this of their corpora",
+        "seal.overlays: that no library held another contract that is for one of these cases",
     ]
     if any(case["replicas"][0]["leftovers"] for case in predicate["cases"]):
         word.append("leftovers: scripted answers that a run did not use")

@@ -1,24 +1,31 @@
 """Where contracts come from: packaged, home, project, named by a variable, beside a graph.
 
-A higher layer may say the same again, with another owner or severity. It may never say something
-else under the same id, nor soften what is hard below it.
+A higher layer may say the same again, with another owner or severity. Something else under the
+same id is an override, which names what it replaces and can never make it decide less.
+
+Source: docs/contracts.md, "Where contracts come from".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_evarness.contract.model import Contract, parse_contract
+from pytest_evarness.contract.applicability import Applicability
+from pytest_evarness.contract.corpus import Corpus, evaluate_corpus, lacking, parse_corpus
+from pytest_evarness.contract.model import VACUOUS, Contract, parse_contract
+from pytest_evarness.contract.row import CorpusRow, corpus_row
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.matcher import same
 from pytest_evarness.core.registry import nearest
 from pytest_evarness.errors import Fault, InputError, InputErrors, Where
 
 if TYPE_CHECKING:
+    from pytest_evarness.contract.applicability import CaseFacts
+    from pytest_evarness.contract.corpus import CorpusResult
     from pytest_evarness.core.interfaces import Locations, Shape
     from pytest_evarness.core.registry import Registry
     from pytest_evarness.source.document import Document
@@ -26,9 +33,11 @@ if TYPE_CHECKING:
 __all__ = [
     "BESIDE_NAMES",
     "LAYERS",
+    "TESTED_LAYERS",
     "TOP_KEYS",
     "Library",
     "LibraryFile",
+    "changed_files",
     "check_library_file",
     "load_library",
     "read_library_file",
@@ -37,10 +46,17 @@ __all__ = [
 LAYERS: Final = ("packaged", "home", "project", "variable", "beside")
 """Lowest first."""
 
+TESTED_LAYERS: Final = ("packaged", "project")
+"""Layers whose contracts need a corpus to be no draft."""
+
 TOP_KEYS: Final = ("contracts", "invariants")
 BESIDE_NAMES: Final = ("contracts.yaml", "invariants.yaml")
 _VARIABLES: Final = ("EVARNESS_CONTRACTS", "EVARNESS_INVARIANTS")
+_HOME: Final = "~/.evarness/"
+_VARIABLE: Final = "$EVARNESS_CONTRACTS"
 _PACKAGED: Final = Path(__file__).parent / "packaged"
+_STRICTNESS: Final = {word: rank for rank, word in enumerate(("pass", "indeterminate", "fail"))}
+assert set(_STRICTNESS) == set(VACUOUS), "each has its rank"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +73,7 @@ class LibraryFile:
         errors: One for each mistake.
         broken: The mistakes of one contract, by its id.
         warnings: Sentences: what is missing and should not be.
+        source: Where it was read from; it reaches no digest and no report.
     """
 
     shown: str
@@ -68,6 +85,7 @@ class LibraryFile:
     errors: tuple[InputError, ...] = ()
     broken: Mapping[str, tuple[InputError, ...]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    source: Path | None = None
 
     def value_of(self, name: str) -> Any:
         """What stands under an id."""
@@ -111,7 +129,7 @@ def read_library_file(
     from pytest_evarness.source.document import load_document
 
     document = load_document(path, root=root, shown=shown_as)
-    return _read(document, registry, label, declared_types)
+    return replace(_read(document, registry, label, declared_types), source=path)
 
 
 def _read(
@@ -172,11 +190,31 @@ def _read(
             errors.extend(broken[str(name)])
             continue
         line = document.where((top, name), at_key=True).line or 1
-        contracts[contract.id] = contract.placed(label=label, path=shown_name, line=line)
-        lacking = [key for key in ("owner", "rationale") if not getattr(contract, key)]
-        if lacking and label in ("packaged", "home", "project", "variable"):
+        missing = lacking(contract.corpus) if contract.status != "draft" else []
+        if missing and label == "project":
+            fault = Fault(
+                ("corpus",) if contract.corpus is not None else (),
+                "a contract of a library is tested before it judges, and nothing tests this one"
+                if contract.corpus is None
+                else "the corpus is not complete",
+                rule=f"one entry at least of {', '.join(missing)}; or 'status: draft'",
+                at_key=True,
+            )
+            broken[contract.id] = (document.error(fault.under(top, name)),)
+            errors.extend(broken[contract.id])
+            continue
+        is_tested = not missing if contract.status != "draft" else contract.corpus is not None
+        contracts[contract.id] = contract.placed(
+            label=label,
+            path=shown_name,
+            line=line,
+            # The corpora of packaged contracts stand in files of their own, read when one is used.
+            untested=label != "packaged" and not is_tested,
+        )
+        unsaid = [key for key in ("owner", "rationale") if not getattr(contract, key)]
+        if unsaid and label in ("packaged", "home", "project", "variable"):
             warnings.append(
-                f"{shown_name}:{line}: contract '{contract.id}' has no {' and no '.join(lacking)}"
+                f"{shown_name}:{line}: contract '{contract.id}' has no {' and no '.join(unsaid)}"
             )
     return LibraryFile(
         shown=shown_name,
@@ -191,13 +229,15 @@ def _read(
     )
 
 
-def check_library_file(path: Path, registry: Registry, *, root: Path | None = None) -> None:
+def check_library_file(
+    path: Path, registry: Registry, *, root: Path | None = None, label: str = "project"
+) -> None:
     """Read a file of contracts for its mistakes alone.
 
     Raises:
         InputError: With every mistake.
     """
-    found = read_library_file(path, registry, label="project", root=root)
+    found = read_library_file(path, registry, label=label, root=root)
     if found.errors:
         _raise(list(found.errors))
 
@@ -214,25 +254,112 @@ class Library:
     Attributes:
         files: Every file that was read, lowest layer first.
         errors: Mistakes of the files; they break no contract of another file.
+        mistakes: The same by file, for those that were read from a place.
         warnings: Sentences for the user.
+        root: Messages name files beside a scenario relative to it.
     """
 
     def __init__(
-        self, registry: Registry, files: Sequence[LibraryFile], errors: list[InputError]
+        self,
+        registry: Registry,
+        files: Sequence[LibraryFile],
+        errors: list[InputError],
+        *,
+        unread: Mapping[Path, Sequence[InputError]] | None = None,
+        root: Path | None = None,
     ) -> None:
         self.registry = registry
+        self.root = root
         self.files = tuple(files)
         self.errors = errors
-        for file in self.files:
-            self.errors.extend(file.errors)
-        self.warnings = [warning for file in self.files for warning in file.warnings]
+        self.mistakes: dict[Path, list[InputError]] = {
+            path: list(found) for path, found in (unread or {}).items()
+        }
         self._beside: dict[Path, tuple[LibraryFile | None, tuple[InputError, ...]]] = {}
         self._resolved: dict[Any, Contract] = {}
+        self._winners: dict[tuple[str, tuple[int, ...]], Contract | InputError] = {}
+        self._given: dict[Path, LibraryFile] = {}
+        self._corpora: dict[str, dict[str, Corpus]] = {}
+        self._results: dict[tuple[str, int, str], tuple[CorpusResult, ...]] = {}
+        for file in self.files:
+            self._note(file, file.errors)
+        for file, error in self._conflicts():
+            self._note(file, (error,))
+        self.warnings = [warning for file in self.files for warning in file.warnings]
+
+    def _note(self, file: LibraryFile, errors: Iterable[InputError]) -> None:
+        for error in errors:
+            self.errors.append(error)
+            if file.source is not None:
+                self.mistakes.setdefault(file.source, []).append(error)
+
+    def _conflicts(self) -> Iterator[tuple[LibraryFile, InputError]]:
+        """Ids that two layers, or two files of one, may not share as they do."""
+        by_id: dict[str, list[LibraryFile]] = {}
+        for file in self.files:
+            for name in file.contracts:
+                by_id.setdefault(name, []).append(file)
+        for name, candidates in by_id.items():
+            if len(candidates) == 1 and not candidates[0].contracts[name].overrides:
+                continue
+            for end in range(1, len(candidates) + 1):
+                try:
+                    self._winner(name, candidates[:end])
+                except InputError as error:
+                    yield candidates[end - 1], error
+                    break
+
+    def file_at(self, path: Path) -> LibraryFile | None:
+        """The file that was read from a place; read now where it is of no layer.
+
+        Raises:
+            InputError: It is of no layer and cannot be read.
+        """
+        for file in self.files:
+            if file.source == path:
+                return file
+        if path in self.mistakes:
+            return None
+        if path not in self._given:
+            self._given[path] = read_library_file(
+                path, self.registry, root=self.root, label="given"
+            )
+        return self._given[path]
 
     def ids(self, beside: Sequence[Path] = ()) -> list[str]:
         """Every id that resolves, sorted."""
         files = [*self.files, *self._read_beside(beside)[0]]
         return sorted({name for file in files for name in file.contracts})
+
+    def pulled_in(self, facts: CaseFacts, beside: Sequence[Path] = ()) -> list[str]:
+        """Ids of contracts that judge a case though nobody names them there, sorted.
+
+        Packaged ones judge only where they are named, and so do deprecated ones.
+
+        Raises:
+            InputError: A file beside the scenario or the graph cannot be read, or one of these
+                contracts says something else than a lower layer.
+        """
+        near_files, near_errors = self._read_beside(beside)
+        if near_errors:
+            _raise(list(near_errors))
+        files = [*self.files, *near_files]
+        found = []
+        for name in {
+            name
+            for file in files
+            if file.label != "packaged"
+            for name, contract in file.contracts.items()
+            if contract.applies_to is not None
+        }:
+            candidates = [file for file in files if name in file.contracts]
+            winner = self._kept_winner(name, candidates)
+            applies_to = winner.applies_to
+            if winner.status == "deprecated" or applies_to is None:
+                continue
+            if applies_to.why_not(facts) is None:
+                found.append(name)
+        return sorted(found)
 
     def resolve(
         self,
@@ -254,7 +381,7 @@ class Library:
 
         Raises:
             InputError: No such contract (with the nearest name), one with mistakes, or one that
-                says something else than the same id in a lower layer.
+                says something else than the same id in a lower layer without being its override.
         """
         near_files, near_errors = self._read_beside(beside)
         candidates: list[LibraryFile] = []
@@ -267,8 +394,9 @@ class Library:
             _raise(list(near_errors))
         if not candidates:
             raise self._unknown(id, near_files)
-        winner = self._winner(id, candidates)
-        return self._with_identities(id, winner, identities, tuple(shapes), aliases or {})
+        winner = self._kept_winner(id, candidates)
+        file = candidates[-1]
+        return self._with_identities(id, file, winner, identities, tuple(shapes), aliases or {})
 
     def _unknown(self, name: str, near_files: Sequence[LibraryFile]) -> InputError:
         known = sorted({one for file in (*self.files, *near_files) for one in file.contracts})
@@ -283,55 +411,108 @@ class Library:
             fix=f"write '{near}'" if near else None,
         )
 
-    def _winner(self, name: str, candidates: Sequence[LibraryFile]) -> LibraryFile:
+    def _kept_winner(self, name: str, candidates: Sequence[LibraryFile]) -> Contract:
+        key = (name, tuple(id(file) for file in candidates))
+        found = self._winners.get(key)
+        if found is None:
+            try:
+                found = self._winner(name, candidates)
+            except InputError as error:
+                found = error
+            self._winners[key] = found
+        if isinstance(found, InputError):
+            raise found
+        return found
+
+    def _winner(self, name: str, candidates: Sequence[LibraryFile]) -> Contract:
+        """The highest definition, with those that it replaces."""
         lowest = candidates[0]
         below = lowest.contracts[name]
+        if below.overrides:
+            fault = Fault(
+                ("overrides",), "overrides nothing", f"'{below.overrides}'", "no lower layer has it"
+            )
+            raise lowest.error(name, fault)
         for file in candidates[1:]:
             mine = file.contracts[name]
-            place = f"{below.path}:{below.line}"
             if file.label == lowest.label and file.label != "beside":
+                place = f"{below.path}:{below.line}"
                 raise file.error(
-                    name,
-                    Fault((), f"the id is defined in {place} too", f"'{name}'", at_key=True),
+                    name, Fault((), f"the id is defined in {place} too", f"'{name}'", at_key=True)
                 )
-            if not same(mine.body, below.body):
-                raise file.error(
-                    name,
-                    Fault(
-                        ("assert",),
-                        f"says something else than '{name}' in {place}",
-                        rule="another definition needs 'overrides', which is not in this version",
-                        fix="give it an id of its own",
-                        at_key=True,
-                    ),
-                )
-            if below.gate and (not mine.gate or mine.status != "active"):
-                key = "gate" if not mine.gate else "status"
-                raise file.error(
-                    name,
-                    Fault(
-                        (key,),
-                        f"softens '{name}', which is hard in {place}",
-                        "false" if key == "gate" else f"'{mine.status}'",
-                        "a hard contract cannot be softened",
-                    ),
-                )
-            lowest, below = file, mine
-        return candidates[-1]
+            fault_of_layer = _fault_of_layer(mine, below)
+            if fault_of_layer is not None:
+                raise file.error(name, fault_of_layer)
+            replaced = (*below.replaced, below) if mine.overrides else below.replaced
+            lowest, below = file, replace(mine, replaced=replaced)
+        return below
+
+    # -- corpora -------------------------------------------------------------------------------
+
+    def corpus_of(self, contract: Contract) -> Corpus | None:
+        """What tests a contract; None where nothing does.
+
+        Raises:
+            InputError: A packaged corpus cannot be read.
+        """
+        if contract.label != "packaged" or contract.corpus is not None:
+            return contract.corpus
+        name = contract.path.rpartition("/")[2]
+        if name not in self._corpora:
+            self._corpora[name] = _packaged_corpora(name, self.registry)
+        return self._corpora[name].get(contract.id)
+
+    def corpus_results(self, contract: Contract) -> tuple[CorpusResult, ...]:
+        """What a contract says of its own corpus, evaluated once in a session.
+
+        Raises:
+            InputError: A packaged corpus cannot be read.
+        """
+        key = (contract.path, contract.line, contract.id)
+        found = self._results.get(key)
+        if found is None:
+            corpus = self.corpus_of(contract)
+            found = () if corpus is None else evaluate_corpus(contract, corpus, self.registry)
+            self._results[key] = found
+        return found
+
+    def corpus_row(self, contract: Contract) -> CorpusRow | None:
+        """What a seal says of a contract's corpus; None where it has none that can be read."""
+        try:
+            corpus = self.corpus_of(contract)
+        except InputError:
+            return None
+        if corpus is None:
+            return None
+        return corpus_row(contract, corpus, self.corpus_results(contract))
+
+    def why_broken(self, contract: Contract) -> str | None:
+        """Why a contract may not judge: the entries of its own corpus that it gets wrong."""
+        try:
+            results = self.corpus_results(contract)
+        except InputError as error:
+            return f"its corpus cannot be read: {error}"
+        problems = [one.problem for one in results if one.problem is not None]
+        if not problems:
+            return None
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        return f"it fails its own corpus, so it judges nothing: {problems[0]}{more}"
+
+    # -- parts ---------------------------------------------------------------------------------
 
     def _with_identities(
         self,
         name: str,
         file: LibraryFile,
+        plain: Contract,
         identities: Mapping[str, frozenset[str]] | None,
         shapes: tuple[Shape, ...],
         aliases: Mapping[str, str],
     ) -> Contract:
-        plain = file.contracts[name]
         if not identities:
             return plain
         key = (
-            *(file.shown, file.sha256, name),
+            *(file.shown, file.sha256, name, id(plain)),
             *(tuple(sorted(identities.items())), shapes, tuple(sorted(aliases.items()))),
         )
         found = self._resolved.get(key)
@@ -344,11 +525,19 @@ class Library:
                 label=file.label,
                 shapes=shapes,
                 aliases=aliases,
+                with_corpus=False,
             )
             if contract is None:
                 _raise([file.error(name, fault) for fault in faults])
             assert contract is not None, "faults were raised"
-            found = contract.placed(label=plain.label, path=plain.path, line=plain.line)
+            found = contract.placed(
+                label=plain.label,
+                path=plain.path,
+                line=plain.line,
+                replaced=plain.replaced,
+                corpus=plain.corpus,
+                untested=plain.untested,
+            )
             self._resolved[key] = found
         return found
 
@@ -365,8 +554,149 @@ class Library:
                 errors.extend(faults)
         return files, errors
 
-    root: Path | None = None
-    """Messages name files beside a scenario relative to it."""
+    def in_force(self, beside: Sequence[Path] = ()) -> tuple[tuple[str, str, str], ...]:
+        """``("contracts", file, sha256 hex)`` of each file that is not packaged."""
+        files = [
+            *(file for file in self.files if file.label != "packaged"),
+            # The rest lies beside a packaged harness.
+            *(file for file in self._read_beside(beside)[0] if self._is_inside(file)),
+        ]
+        return tuple(("contracts", file.shown, file.sha256) for file in files)
+
+    def _is_inside(self, file: LibraryFile) -> bool:
+        root, source = self.root, file.source
+        return root is not None and source is not None and source.is_relative_to(root)
+
+
+def _fault_of_layer(mine: Contract, below: Contract) -> Fault | None:
+    """What forbids a definition above another of the same id."""
+    place = f"{below.path}:{below.line}"
+    name = f"'{mine.id}' in {place}"
+    if not mine.overrides and (not same(mine.body, below.body) or mine.version != below.version):
+        return Fault(
+            ("assert",) if mine.version == below.version else ("version",),
+            f"says something else than {name}",
+            rule="another definition is an override, and names what it replaces",
+            fix=f"write 'overrides: {below.name}', or give it an id of its own",
+            at_key=True,
+        )
+    if mine.overrides and mine.overrides != below.name:
+        return Fault(
+            ("overrides",),
+            f"names another definition than the one in {place}",
+            f"'{mine.overrides}'",
+            f"that is {below.name}",
+            f"write '{below.name}'",
+        )
+    rule = "a hard contract cannot be softened"
+    if below.gate and not mine.gate:
+        return Fault(
+            ("gate",), f"softens {name.replace(' in ', ', which is hard in ')}", "false", rule
+        )
+    if below.gate and mine.status != "active" and mine.status != below.status:
+        softened = name.replace(" in ", ", which is hard in ")
+        return Fault(("status",), f"softens {softened}", f"'{mine.status}'", rule)
+    if _STRICTNESS[mine.vacuous] < _STRICTNESS[below.vacuous]:
+        why = f"its vacuous pass counts as {below.vacuous}"
+        return Fault(("vacuous",), f"softens {name}", f"'{mine.vacuous}'", why)
+    if not _is_as_wide(mine, below):
+        got = "none" if mine.applies_to is None else shown(mine.applies_to.as_json(), 80)
+        wide = "every case that names it"
+        if below.applies_to is not None:
+            wide = shown(below.applies_to.as_json(), 80)
+        return Fault(
+            ("applies_to",),
+            f"is for fewer cases than {name}",
+            got,
+            f"below it is for {wide}",
+            at_key=mine.applies_to is None,
+        )
+    return None
+
+
+def _is_as_wide(mine: Contract, below: Contract) -> bool:
+    """Whether each case that the lower definition judges is one that the higher judges."""
+    if mine.applies_to is None:
+        # Nothing limits it; but it pulls in nothing either, which a packaged one never did.
+        return below.applies_to is None or below.label == "packaged"
+    return mine.applies_to.covers(below.applies_to or Applicability())
+
+
+def _packaged_corpora(name: str, registry: Registry) -> dict[str, Corpus]:
+    """The corpora of one packaged file.
+
+    Raises:
+        InputError: It is not there, or has mistakes.
+    """
+    from pytest_evarness.source.document import load_document
+
+    shown_name = f"packaged/corpora/{name}"
+    document = load_document(_PACKAGED / "corpora" / name, shown=shown_name)
+    found: dict[str, Corpus] = {}
+    errors: list[InputError] = []
+    for one, value in document.value["corpora"].items():
+        corpus, faults = parse_corpus(value, registry)
+        errors += [document.error(fault.under("corpora", one)) for fault in faults]
+        if corpus is not None:
+            found[str(one)] = corpus
+    if errors:
+        _raise(errors)
+    return found
+
+
+def changed_files(
+    rows: Iterable[tuple[str, str]],
+    locations: Locations,
+    contracts_folders: Sequence[Path],
+) -> list[str]:
+    """Library files that are not what they were, each with what became of it.
+
+    Args:
+        rows: ``(name, sha256 hex)`` of what was read, as :meth:`Library.in_force` names it.
+
+    Returns:
+        ``NAME: changed | is gone | is new``, sorted.
+    """
+    known = dict(rows)
+    now: dict[str, Path] = {}
+    for _, path, root, name in _layers(locations, contracts_folders):
+        from pytest_evarness.source.document import shown_path
+
+        now[name or shown_path(path, root)] = path
+    found = []
+    for name, digest in known.items():
+        path = now.get(name, locations.root / name)
+        try:
+            is_same = sha256(path.read_bytes()).hexdigest() == digest
+        except OSError:
+            found.append(f"{name}: is gone")
+            continue
+        if not is_same:
+            found.append(f"{name}: changed")
+    found += [f"{name}: is new" for name in now if name not in known]
+    return sorted(found)
+
+
+def _layers(
+    locations: Locations, contracts_folders: Sequence[Path]
+) -> Iterator[tuple[str, Path, Path | None, str | None]]:
+    """``(label, file, root, name)`` of every file above the packaged ones, lowest first."""
+    if locations.home is not None:
+        for name in BESIDE_NAMES:
+            if (locations.home / name).is_file():
+                yield "home", locations.home / name, None, f"{_HOME}{name}"
+    for folder in contracts_folders:
+        for path in _yaml_files(locations.root / folder):
+            yield "project", path, locations.root, None
+    named = [name for name in _VARIABLES if locations.variables.get(name)]
+    if len(named) == 1:
+        start = locations.root / Path(locations.variables[named[0]])
+        for path in _yaml_files(start) if start.is_dir() else [start]:
+            # A place outside the project is a path of this machine, and none of a report.
+            is_inside = path.is_relative_to(locations.root)
+            below = path.relative_to(start).as_posix()
+            outside = _VARIABLE if below == "." else f"{_VARIABLE}/{below}"
+            yield "variable", path, locations.root, None if is_inside else outside
 
 
 def load_library(
@@ -381,41 +711,37 @@ def load_library(
     """
     files: list[LibraryFile] = []
     errors: list[InputError] = []
+    unread: dict[Path, list[InputError]] = {}
 
-    def take(path: Path, label: str, root: Path | None, shown_as: str | None = None) -> None:
+    def take(path: Path, label: str, root: Path | None, shown_as: str | None) -> None:
         try:
             files.append(
                 read_library_file(path, registry, label=label, root=root, shown_as=shown_as)
             )
+            return
         except InputErrors as error:
-            errors.extend(error.errors)
+            found = list(error.errors)
         except InputError as error:
-            errors.append(error)
+            found = [error]
+        errors.extend(found)
+        unread[path] = found
 
     for path in sorted(_PACKAGED.glob("*.yaml")):
         take(path, "packaged", None, f"packaged/{path.name}")
-    if locations.home is not None:
-        file, faults = _folder_file(locations.home, registry, "home", None, "~/.evarness/")
-        files.extend([file] if file is not None else [])
-        errors.extend(faults)
-    for folder in contracts_folders:
-        for path in _yaml_files(locations.root / folder):
-            take(path, "project", locations.root)
-    named = [name for name in _VARIABLES if locations.variables.get(name)]
-    if len(named) == 2:
+    for label, path, root, name in _layers(locations, contracts_folders):
+        take(path, label, root, name)
+    if locations.home is not None and all((locations.home / one).is_file() for one in BESIDE_NAMES):
+        place = f"{_HOME}{BESIDE_NAMES[1]}"
+        problem = f"stands beside '{BESIDE_NAMES[0]}' (one of the two)"
+        errors.append(InputError(problem, where=Where(place)))
+    if all(locations.variables.get(name) for name in _VARIABLES):
         errors.append(
             InputError(
                 "$EVARNESS_CONTRACTS and $EVARNESS_INVARIANTS are both set (one of the two)",
                 where=Where("$EVARNESS_INVARIANTS"),
             )
         )
-    elif named:
-        path = locations.root / Path(locations.variables[named[0]])
-        for one in _yaml_files(path) if path.is_dir() else [path]:
-            take(one, "variable", locations.root)
-    library = Library(registry, files, errors)
-    library.root = locations.root
-    return library
+    return Library(registry, files, errors, unread=unread, root=locations.root)
 
 
 def _yaml_files(folder: Path) -> Iterable[Path]:
@@ -429,31 +755,25 @@ def _yaml_files(folder: Path) -> Iterable[Path]:
 
 
 def _folder_file(
-    folder: Path,
-    registry: Registry,
-    label: str,
-    root: Path | None,
-    prefix: str | None = None,
+    folder: Path, registry: Registry, label: str, root: Path | None
 ) -> tuple[LibraryFile | None, tuple[InputError, ...]]:
     """``contracts.yaml`` or ``invariants.yaml`` of a folder, if it has one."""
     present = [name for name in BESIDE_NAMES if (folder / name).is_file()]
     if not present:
         return None, ()
-
-    def named(name: str) -> str | None:
-        return None if prefix is None else f"{prefix}{name}"
-
     if len(present) == 2:
         from pytest_evarness.source.document import shown_path
 
-        place = named(present[1]) or shown_path(folder / present[1], root)
+        place = shown_path(folder / present[1], root)
         return None, (
             InputError(f"stands beside '{present[0]}' (one of the two)", where=Where(place)),
         )
     try:
-        file = read_library_file(
-            folder / present[0], registry, label=label, root=root, shown_as=named(present[0])
-        )
+        path = folder / present[0]
+        # A packaged harness lies outside the project: its place is none of a report's.
+        is_outside = root is not None and not path.is_relative_to(root)
+        name = f"{folder.name}/{path.name}" if is_outside else None
+        file = read_library_file(path, registry, label=label, root=root, shown_as=name)
     except InputErrors as error:
         return None, error.errors
     except InputError as error:

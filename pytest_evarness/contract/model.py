@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from pytest_evarness.contract.applicability import Applicability, parse_applicability
+from pytest_evarness.contract.corpus import Corpus, parse_corpus
 from pytest_evarness.contract.possible import ORDER, asserts_nothing, impossible, sought
 from pytest_evarness.contract.rule import (
     AtMost,
@@ -66,7 +68,6 @@ ENFORCEMENTS: Final = (
 )
 STATUSES: Final = ("active", "deprecated", "draft")
 VACUOUS: Final = ("pass", "fail", "indeterminate")
-LATER_KEYS: Final = ("applies_to", "corpus", "overrides")
 KEYS: Final = (
     "title",
     "description",
@@ -76,11 +77,14 @@ KEYS: Final = (
     "threat",
     "severity",
     "gate",
+    "applies_to",
     "enforced_by",
     "status",
     "vacuous",
+    "overrides",
     "history",
     "assert",
+    "corpus",
 )
 _PATTERN_KEYS: Final = ("type", "node_id", "where", "satisfies", "bind")
 # Payload fields that hold the type of a node, by event type.
@@ -92,6 +96,7 @@ _SCOPE_KEYS: Final = ("after", "until", "between")
 _CUSTOM: Final = re.compile(r"custom\.[A-Za-z0-9_.:-]+\Z")
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*\Z")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_OVERRIDES: Final = re.compile(r"(?P<id>[A-Za-z0-9_][A-Za-z0-9_.:-]*)@(?P<version>[1-9][0-9]*)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,10 @@ class Contract:
         path: The file, as the user would name it; empty for inline ones.
         line: In that file, from 1.
         untested: No corpus has tested it.
+        applies_to: Cases that it is for; None for every case that names it.
+        overrides: ``id@version`` of the definition below that this one replaces; empty for none.
+        replaced: The definitions that stand below in lower layers, the lowest first.
+        corpus: What tests it; None where it has none, or where that stands in a file of its own.
         warnings: What a reader of the case should know though it loads.
     """
 
@@ -127,6 +136,10 @@ class Contract:
     path: str = ""
     line: int = 1
     untested: bool = True
+    applies_to: Applicability | None = None
+    overrides: str = ""
+    replaced: tuple[Contract, ...] = field(default=(), compare=False, repr=False)
+    corpus: Corpus | None = field(default=None, compare=False, repr=False)
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
     @property
@@ -142,7 +155,15 @@ class Contract:
         return next(iter(self.body))
 
     def definition(self) -> dict[str, Json]:
-        """All that a verifier needs to judge by it; :func:`from_definition` reads it back."""
+        """All that a verifier needs to judge by it; :func:`from_definition` reads it back.
+
+        The corpus is no part of it: another test does not make another contract.
+        """
+        more: dict[str, Json] = {}
+        if self.applies_to is not None:
+            more["applies_to"] = self.applies_to.as_json()
+        if self.overrides:
+            more["overrides"] = self.overrides
         return {
             "id": self.id,
             "version": self.version,
@@ -158,11 +179,17 @@ class Contract:
             "vacuous": self.vacuous,
             "history": [dict(entry) for entry in self.history],
             "assert": self.body,
+            **more,
         }
 
-    def placed(self, *, label: str, path: str, line: int) -> Contract:
+    def placed(self, *, label: str, path: str, line: int, **more: Any) -> Contract:
         """The same contract with the place it was read from."""
-        return replace(self, label=label, path=path, line=line)
+        return replace(self, label=label, path=path, line=line, **more)
+
+    @property
+    def name(self) -> str:
+        """``id@version``."""
+        return f"{self.id}@{self.version}"
 
 
 def from_definition(definition: JsonObject, registry: Registry) -> Contract:
@@ -178,7 +205,11 @@ def from_definition(definition: JsonObject, registry: Registry) -> Contract:
     name = definition.get("id")
     declared = frozenset(_named_types(value.get("assert")))
     contract, faults = parse_contract(
-        name if isinstance(name, str) else "", value, registry=registry, declared_types=declared
+        name if isinstance(name, str) else "",
+        value,
+        registry=registry,
+        declared_types=declared,
+        is_sealed=True,
     )
     if contract is None:
         raise ValueError("; ".join(f"{_dotted(fault.path)}: {fault.text}" for fault in faults))
@@ -216,6 +247,8 @@ def parse_contract(
     shapes: Sequence[Shape] = (),
     aliases: Mapping[str, str] | None = None,
     answers: Mapping[str, frozenset[str]] | None = None,
+    is_sealed: bool = False,
+    with_corpus: bool = True,
 ) -> tuple[Contract | None, list[Fault]]:
     """Read one contract.
 
@@ -232,6 +265,9 @@ def parse_contract(
         aliases: Other names of tools to the ids that events hold.
         answers: Values by ``TYPE.PATH`` of which the file at hand has no others; only what is
             compared for equality is held to them.
+        is_sealed: It was checked before, perhaps with plug-ins that are not here; a corpus is no
+            part of it.
+        with_corpus: False leaves the corpus out, unread.
 
     Returns:
         The contract, or None with at least one fault; fault paths start at ``value``.
@@ -240,6 +276,7 @@ def parse_contract(
     reader = _Reader(
         registry, known, declared_types or frozenset(), shapes, aliases or {}, answers or {}
     )
+    reader.is_sealed, reader.with_corpus = is_sealed, with_corpus and not is_sealed
     return reader.contract(id, value, label)
 
 
@@ -277,6 +314,8 @@ class _Reader:
         self.faults: list[Fault] = []
         self.warnings: dict[str, None] = {}
         self.has_bind = False
+        self.is_sealed = False
+        self.with_corpus = True
 
     def fault(
         self,
@@ -300,15 +339,7 @@ class _Reader:
             self.fault((), "must be a mapping", shown(value, 60), "{assert: {...}}")
             return None, self.faults
         for key in value:
-            if key in LATER_KEYS:
-                self.fault(
-                    (key,),
-                    f"'{key}' is not in this version",
-                    rule=f"known: {', '.join(KEYS)}",
-                    at_key=True,
-                    code="not_in_this_version",
-                )
-            elif key not in KEYS:
+            if key not in KEYS or (key == "corpus" and self.is_sealed):
                 self.faults.append(_unknown_key((), key, KEYS))
         texts = {
             key: self.text(value, key)
@@ -329,6 +360,9 @@ class _Reader:
             self.fault(("gate",), "a draft never decides, so it is no gate", "true", "false")
         enforced_by = self.enforced_by(value.get("enforced_by", []))
         history = self.history(value.get("history", []))
+        applies_to = self.applies_to(value)
+        overrides = self.overrides(name, value, gate=gate, status=status)
+        corpus = self.corpus(value)
         rule = self.assertion(value)
         if self.faults or rule is None:
             return None, self.faults
@@ -350,6 +384,10 @@ class _Reader:
                 owner=texts["owner"],
                 rationale=texts["rationale"],
                 threat=texts["threat"],
+                applies_to=applies_to,
+                overrides=overrides,
+                corpus=corpus,
+                untested=corpus is None,
                 warnings=tuple(self.warnings),
             ),
             [],
@@ -413,6 +451,51 @@ class _Reader:
                     self.fault((*at, key), "must be a text", shown(entry[key], 60))
             kept.append(entry)
         return tuple(kept)
+
+    def applies_to(self, value: JsonObject) -> Applicability | None:
+        if "applies_to" not in value:
+            return None
+        registry = None if self.is_sealed else self.registry
+        found, faults = parse_applicability(value["applies_to"], registry)
+        self.faults += [fault.under("applies_to") for fault in faults]
+        for index, tool in enumerate(dict(found.lists).get("tools", ()) if found else ()):
+            if tool in self.aliases:
+                self.unknown(
+                    "tool", tool, frozenset({self.aliases[tool]}), ("applies_to", "tools", index)
+                )
+        return found
+
+    def overrides(self, name: str, value: JsonObject, *, gate: bool, status: str) -> str:
+        if "overrides" not in value:
+            return ""
+        got = value["overrides"]
+        found = _OVERRIDES.match(got) if isinstance(got, str) else None
+        if found is None:
+            self.fault(("overrides",), "must be ID@VERSION", shown(got, 60), f"such as {name}@1")
+            return ""
+        if found["id"] != name:
+            self.fault(
+                ("overrides",),
+                "an override keeps the id of what it replaces",
+                f"'{got}'",
+                f"'{name}'",
+                f"write '{name}@{found['version']}', or leave 'overrides' out",
+            )
+        for key, word, is_soft in (
+            ("gate", "false", not gate),
+            ("status", f"'{status}'", status != "active"),
+        ):
+            if is_soft:
+                rule = "it replaces a definition by another hard one"
+                self.fault((key,), "an override is a gate and active", word, rule)
+        return str(got)
+
+    def corpus(self, value: JsonObject) -> Corpus | None:
+        if "corpus" not in value or not self.with_corpus:
+            return None
+        found, faults = parse_corpus(value["corpus"], self.registry)
+        self.faults += [fault.under("corpus") for fault in faults]
+        return found
 
     # -- the assertion
 

@@ -38,6 +38,8 @@ class PlannedItem:
             contract (``{id, version, assert, ...}``), for ``expect`` the expectation, for a check
             what its type made of it, for ``forbidden`` the rule, else ``{}``.
         vacuous: What a vacuous pass counts as: ``pass``, ``fail`` or ``indeterminate``.
+        because: How a contract came to be among the items, and what its ``applies_to`` met;
+            None for other kinds.
         applies: None when it applies, else the sentence that says why it does not.
         broken: None, or why it cannot judge (its corpus fails): it is then ``evaluator_error``.
         informational: Shown without influence (a draft, or weight 0 beside a threshold).
@@ -59,6 +61,7 @@ class PlannedItem:
     vacuous: str = "pass"
     enforced_by: tuple[str, ...] = ()
     label: str = "detection-only"
+    because: str | None = None
     applies: str | None = None
     broken: str | None = None
     informational: bool = False
@@ -87,6 +90,7 @@ class PlannedItem:
             "vacuous": self.vacuous,
             "enforced_by": list(self.enforced_by),
             "label": self.label,
+            "because": self.because,
             "applies": self.applies,
             "broken": self.broken,
             "informational": self.informational,
@@ -118,6 +122,7 @@ class PlannedItem:
             vacuous=cast("str", got["vacuous"]),
             enforced_by=tuple(cast("list[str]", got["enforced_by"])),
             label=cast("str", got["label"]),
+            because=cast("str | None", got["because"]),
             applies=cast("str | None", got["applies"]),
             broken=cast("str | None", got["broken"]),
             informational=cast("bool", got["informational"]),

@@ -141,13 +141,20 @@ class ScenarioFile(_OurFile):
 
 
 class LibraryFile(_OurFile):
-    """A contract library: one item ``load`` where it is broken."""
+    """A contract library: its corpora, and one item ``load`` where it is broken."""
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
-        """Read the library again for its mistakes."""
+        """Collect the corpora of the library as it was read when the session began."""
         text = self.state.library_error(self.path)
         if text is not None:
             yield self.broken(text)
+            return
+        from pytest_evarness.plugin.corpora import ContractCollector
+
+        for contract in self.state.library_contracts(self.path):
+            yield ContractCollector.from_parent(
+                self, name=contract.id, contract=contract, state=self.state
+            )
 
 
 class MisplacedFile(_OurFile):

@@ -17,6 +17,7 @@ from pytest_evarness.plugin.text import clean, one_line
 if TYPE_CHECKING:
     from pytest_evarness.bundle.statement import CaseRecord
     from pytest_evarness.bundle.store import Store
+    from pytest_evarness.contract.model import Contract
     from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.pipeline import CaseResult, Engine, Publisher
     from pytest_evarness.plugin.nodes import LoadItem, ScenarioFile
@@ -94,6 +95,8 @@ class SessionState:
         self.blocking = False
         self.crashed: set[str] = set()
         self.bundle_lines: tuple[str, ...] = ()
+        self.changed: list[str] = []
+        self.tried: list[Contract] = []
         self.shown_texts: list[tuple[str, str, str]] = []
 
     @classmethod
@@ -144,15 +147,28 @@ class SessionState:
         return sorted(files)
 
     def library_error(self, path: Path) -> str | None:
-        """The mistakes of a library file, or None."""
-        from pytest_evarness.contract.library import check_library_file
-        from pytest_evarness.errors import InputError
+        """The mistakes of a library file as it was read, what other files say of its ids included.
 
+        None where it has none.
+        """
+        from pytest_evarness.errors import InputError
+        from pytest_evarness.source.mistake import raise_all
+
+        library = self.engine.library
         try:
-            check_library_file(path, self.engine.registry, root=self.config.rootpath)
+            file = library.file_at(path)
+            raise_all([*library.mistakes.get(path, ()), *(file.errors if file else ())])
         except InputError as error:
             return str(error)
         return None
+
+    def library_contracts(self, path: Path) -> list[Contract]:
+        """The contracts of a library file that have a corpus, in its order."""
+        file = self.engine.library.file_at(path)
+        contracts = [] if file is None else list(file.contracts.values())
+        found = [one for one in contracts if one.corpus is not None]
+        self.tried.extend(found)
+        return found
 
     # -- collection ------------------------------------------------------------------------
 
@@ -243,7 +259,8 @@ class SessionState:
             cases.append(planned_case(collected.case, nodeid, deselected))
         texts = {**self.left_out_broken, **self.broken}
         broken = [(clean(nodeid), clean(text)) for nodeid, text in sorted(texts.items())]
-        return build_plan(cases, broken=broken)
+        rows = (self.engine.library.corpus_row(one) for one in self.tried)
+        return build_plan(cases, broken=broken, corpora=[row for row in rows if row is not None])
 
     def selection_words(self) -> str:
         """What on the command line left items out."""
@@ -477,6 +494,8 @@ class SessionState:
 
     def write_outputs(self) -> list[str]:
         """Write the bundle and the reports; one sentence for each that could not be written."""
+        if self.plan is not None:
+            self.changed = self.engine.changed_libraries(self.plan)
         if self.seal is None or self.publisher is None:
             return []
         from pytest_evarness.errors import EvarnessError
@@ -484,7 +503,7 @@ class SessionState:
         mirror = self.mirror_facts or self.engine.mirror_facts
         try:
             written = self.publisher.write_bundle(
-                self.seal, list(self.records.values()), mirror=mirror
+                self.seal, list(self.records.values()), mirror=mirror, changed=self.changed
             )
         except (EvarnessError, OSError) as error:
             return [f"evarness: the bundle cannot be written: {words(error)}"]

@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.plugin.account import SKIPPED_BY_MARK, listed
 from pytest_evarness.plugin.text import clean, first_line, one_line
-from pytest_evarness.report.graded import (
-    WELL,
-    composite_lines,
-    graded_lines,
-    is_graded,
-    remarks_on,
-    review_line,
-)
+from pytest_evarness.report.graded import despite_lines, remarks_on, review_line
 
 if TYPE_CHECKING:
     import pytest
@@ -57,6 +50,9 @@ def write_summary(state: SessionState, terminal: pytest.TerminalReporter) -> Non
         terminal.write_line(line, red=category != "missed", yellow=category == "missed")
     for line in _left_out(state):
         terminal.write_line(line, yellow=True)
+    for text in state.changed:
+        line = f"a library on disk is not what was sealed, and what was sealed judged: {text}"
+        terminal.write_line(one_line(line), yellow=True)
     for note in state.notes:
         terminal.write_line(clean(note), red=True)
     for warning in state.warnings():
@@ -94,7 +90,8 @@ def _verdicts(state: SessionState) -> list[tuple[str, dict[str, bool]]]:
     for record in by_verdict["invalid"]:
         lines.append((f"INVALID {record.nodeid}", {"red": True, "bold": True}))
         lines.extend((line, {"red": True}) for line in _primary(record))
-        lines.extend((line, {}) for line in _despite(record))
+        well = despite_lines(record.findings, record.composite)
+        lines.extend((f"  {line}", {}) for line in well)
         lines.extend((line, {}) for line in _reviews(state, record.nodeid))
     for record in by_verdict["indeterminate"]:
         lines.append((f"UNDECIDED {record.nodeid}", {"red": True, "bold": True}))
@@ -153,17 +150,6 @@ def _primary(record: CaseRecord) -> list[str]:
     for one in related:
         lines.extend(f"    {remark}" for remark in remarks_on(one.id, record.findings))
     return lines
-
-
-def _despite(record: CaseRecord) -> list[str]:
-    """Quality of an invalid case: below everything else, under its own heading, where there is any.
-
-    Without anything graded the raw composite alone would be a number that nobody asked for.
-    """
-    if not any(is_graded(finding) for finding in record.findings):
-        return []
-    lines = [*composite_lines(record.composite), *graded_lines(record.findings)]
-    return [f"  {WELL}:", *(f"    {line}" for line in lines)]
 
 
 def _reviews(state: SessionState, nodeid: str) -> list[str]:

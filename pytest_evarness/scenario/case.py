@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from pytest_evarness.contract.row import CorpusRow, OverrideRow
     from pytest_evarness.core.case import CompiledCase
     from pytest_evarness.core.json import JsonObject
     from pytest_evarness.core.plan import PlannedItem
@@ -36,6 +37,8 @@ class Case:
         waived: Lint errors that ``subject.waive`` accepts, each as a sentence with its reason.
         warnings: Lint warnings, each as a sentence with its place.
         overlays_in_force: ``(name, label, sha256 hex)`` of every overlay layer.
+        overrides: Every contract of it that stands in the place of another.
+        corpora: What its contracts were tried by.
         params: ``(key, value)`` of the matrix point, in file order.
         decisions: ``NODE=approve`` of ``--evarness-approve`` for this case.
         task_prompt: What the agent was asked.
@@ -57,6 +60,8 @@ class Case:
     waived: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     overlays_in_force: tuple[tuple[str, str, str], ...] = ()
+    overrides: tuple[OverrideRow, ...] = ()
+    corpora: tuple[CorpusRow, ...] = ()
     params: tuple[tuple[str, object], ...] = ()
     decisions: tuple[str, ...] = ()
     task_prompt: str = ""

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pydantic import TypeAdapter
 
+from pytest_evarness.contract.applicability import facts_of
+from pytest_evarness.contract.row import override_rows
 from pytest_evarness.core import c1
 from pytest_evarness.core.case import Budget, CompiledCase
 from pytest_evarness.core.interfaces import AnsweringDomain, InliningDomain
@@ -44,7 +46,9 @@ if TYPE_CHECKING:
     from fractions import Fraction
     from pathlib import Path
 
+    from pytest_evarness.contract.applicability import CaseFacts
     from pytest_evarness.contract.library import Library
+    from pytest_evarness.contract.row import CorpusRow, OverrideRow
     from pytest_evarness.core.graph import Graph
     from pytest_evarness.core.interfaces import LintFinding
     from pytest_evarness.core.json import Json, JsonObject
@@ -156,6 +160,7 @@ class Compiler:
         self._bases: dict[int, dict[str, Any]] = {}
         self._known_words: dict[int, tuple[object, frozenset[str] | None]] = {}
         self._sections: dict[tuple[str, int], tuple[object, Any, list[Fault]]] = {}
+        self._known_facts: dict[object, tuple[object, CaseFacts]] = {}
         self._fixtures_told: set[str] = set()
         self._harness_told: set[int] = set()
         self.leaks = Leaks()
@@ -257,6 +262,10 @@ class Compiler:
             waived=waived,
             warnings=(*warnings, *planner.warnings),
             subjects=self._subjects(current, harness, planner),
+            overrides=tuple(
+                dict.fromkeys(row for one in planner.used for row in override_rows(one))
+            ),
+            corpora=self.contracts.corpora(planner.used),
         )
 
     def _merge(self, current: _Current) -> bool:
@@ -701,10 +710,26 @@ class Compiler:
             aliases=aliases,
             shapes=harness.overlays.shapes,
             beside=harness.beside,
+            facts=self._facts(parsed, graph, aliases),
             mark_of=lambda path: self._mark(current, path),
             report=lambda fault: self.wrong(current, fault),
             report_error=lambda error: self._outside(current, error),
         )
+
+    def _facts(
+        self, parsed: Mapping[str, Any], graph: Graph, aliases: Mapping[str, str]
+    ) -> CaseFacts:
+        """What decides which contracts are for a case."""
+        mode, tags = self._mode(parsed), tuple(parsed.get("tags", ()))
+        key = (id(graph), mode, tags, tuple(sorted(aliases.items())))
+        known = self._known_facts.get(key)
+        if known is None:
+            found = facts_of(graph.as_record(), aliases, mode=mode, tags=tags)
+            known = self._known_facts[key] = (graph, found)
+        return known[1]
+
+    def _mode(self, parsed: Mapping[str, Any]) -> str:
+        return str(self.context.mode or parsed.get("mode", "release"))
 
     def _words(self, current: _Current) -> frozenset[str] | None:
         """Every text that some case of the file may hand to a run.
@@ -928,6 +953,8 @@ class Compiler:
         waived: Sequence[str],
         warnings: Sequence[str],
         subjects: tuple[tuple[str, str], ...],
+        overrides: tuple[OverrideRow, ...],
+        corpora: tuple[CorpusRow, ...],
     ) -> Case | None:
         graph = harness.graph
         assert graph is not None, "only a graph runs"
@@ -989,7 +1016,12 @@ class Compiler:
             subjects=subjects,
             waived=tuple(waived),
             warnings=tuple(dict.fromkeys(warnings)),
-            overlays_in_force=harness.overlays.in_force,
+            overlays_in_force=(
+                *harness.overlays.in_force,
+                *self.context.library.in_force(harness.beside),
+            ),
+            overrides=overrides,
+            corpora=corpora,
             params=tuple((axis.key, value) for axis, value, _ in current.point.settings),
             decisions=tuple(
                 f"{one.node}={one.decision}"

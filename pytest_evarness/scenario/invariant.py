@@ -11,6 +11,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.checks.forbidden import DESCRIPTIONS
+from pytest_evarness.contract.applicability import (
+    BY_ENVIRONMENT,
+    BY_GRAPH,
+    BY_LIBRARY,
+    BY_SCENARIO,
+    INLINE,
+    reason_of,
+)
 from pytest_evarness.core import c1
 from pytest_evarness.core.outcome import Severity
 from pytest_evarness.core.plan import ALWAYS_THERE, PlannedItem
@@ -23,8 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from pytest_evarness.contract.applicability import CaseFacts
     from pytest_evarness.contract.library import Library
     from pytest_evarness.contract.model import Contract
+    from pytest_evarness.contract.row import CorpusRow
     from pytest_evarness.core.interfaces import DerivedInvariant, Shape
     from pytest_evarness.core.json import JsonObject
     from pytest_evarness.core.registry import Registry
@@ -58,6 +68,30 @@ class Contracts:
         self._cases_of: dict[int, tuple[Entry, frozenset[str], list[tuple[int, str]]]] = {}
         self._expectations: dict[str, JsonObject] = {}
         self._items: dict[tuple[object, ...], PlannedItem] = {}
+        self._corpora: dict[object, tuple[CorpusRow, ...]] = {}
+        self._pulled: dict[object, list[str] | InputError] = {}
+
+    def pulled_in(self, facts: CaseFacts, beside: Sequence[Path]) -> list[str] | InputError:
+        """Ids of contracts that libraries bring to such a case, or why that cannot be told."""
+        key = (facts, tuple(beside))
+        known = self._pulled.get(key)
+        if known is None:
+            try:
+                known = self.library.pulled_in(facts, beside)
+            except InputError as error:
+                known = error
+            self._pulled[key] = known
+        return known
+
+    def corpora(self, contracts: Sequence[Contract]) -> tuple[CorpusRow, ...]:
+        """What the seal says of the corpora of contracts; the same object for equal sets."""
+        key = tuple(dict.fromkeys((one.path, one.line, one.id) for one in contracts))
+        known = self._corpora.get(key)
+        if known is None:
+            rows = (self.library.corpus_row(one) for one in contracts)
+            known = tuple(sorted({row for row in rows if row is not None}))
+            self._corpora[key] = known
+        return known
 
     def named(
         self,
@@ -194,6 +228,7 @@ class ItemPlan:
         shapes: What the overlays know of payload fields.
         aliases: Other names of tools to the ids that events hold.
         beside: Folders whose contracts the case may name.
+        facts: What decides which contracts are for the case.
         has_threshold: Whether the case has ``scoring.pass_threshold``.
         enforcements: Active in this case.
         mark_of: The mark of a path of the merged case.
@@ -221,6 +256,7 @@ class ItemPlan:
     shapes: tuple[Shape, ...]
     aliases: Mapping[str, str]
     beside: Sequence[Path]
+    facts: CaseFacts
     mark_of: Callable[[Path_], Mark | None]
     report: Callable[[Fault], None]
     report_error: Callable[[InputError], None]
@@ -279,6 +315,7 @@ class Planner:
         for contract_id, contract_mark in plan.graph_contracts:
             if contract_id not in self.named:
                 self._graph_contract(contract_id, contract_mark)
+        self._pulled_in()
         if plan.has_threshold:
             self._add(
                 plan.mark_of(("scoring", "pass_threshold")), _NOTHING, id="score", kind="score"
@@ -374,6 +411,7 @@ class Planner:
             severity=entry.severity if "severity" in given else None,
             description=entry.description if "description" in given else None,
             enforced_by=tuple(entry.enforced_by) if "enforced_by" in given else None,
+            origin=BY_SCENARIO,
         )
 
     def _trace_entry(self, entry_id: str, entry: Entry, check: TraceCheck) -> None:
@@ -408,6 +446,7 @@ class Planner:
             severity=entry.severity if "severity" in given else "major",
             description=entry.description,
             enforced_by=tuple(entry.enforced_by),
+            origin=INLINE,
         )
 
     def _known(self, body: object) -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]]]:
@@ -518,6 +557,7 @@ class Planner:
                 severity=derived_severity(derived),
                 description=derived.description,
                 enforced_by=(),
+                origin=BY_ENVIRONMENT,
             )
 
     def _graph_contract(self, contract_id: str, mark: Mark | None) -> None:
@@ -530,7 +570,32 @@ class Planner:
                 gate=contract.gate,
                 vacuous=contract.vacuous,
                 weight=Fraction(0),
+                origin=BY_GRAPH,
             )
+        self.named.add(contract_id)
+
+    def _pulled_in(self) -> None:
+        """Contracts that nobody names and that say themselves that they are for this case."""
+        found = self.contracts.pulled_in(self.plan.facts, self.plan.beside)
+        if isinstance(found, InputError):
+            self.plan.report_error(found)
+            return
+        for contract_id in found:
+            if contract_id in self.named:
+                continue
+            contract = self._contract(contract_id, ())
+            if contract is not None:
+                self._contract_item(
+                    None,
+                    contract_id,
+                    contract,
+                    gate=contract.gate,
+                    vacuous=contract.vacuous,
+                    weight=Fraction(0),
+                    origin=BY_LIBRARY,
+                    path=contract.path,
+                    line=contract.line,
+                )
 
     def _contract(
         self, contract_id: str, path: Path_, *, at_key: bool = False, mark: Mark | None = None
@@ -574,12 +639,17 @@ class Planner:
         gate: bool,
         vacuous: str,
         weight: Fraction,
+        origin: str,
         severity: str | None = None,
         description: str | None = None,
         enforced_by: tuple[str, ...] | None = None,
+        **place: Any,
     ) -> None:
         draft = contract.status == "draft"
-        if not draft:
+        facts, applies_to = self.plan.facts, contract.applies_to
+        why_not = None if applies_to is None else applies_to.why_not(facts)
+        # Whoever names a contract asserts something; what a graph brings has to be for the case.
+        if not draft and (why_not is None or origin == BY_SCENARIO):
             self.asserts = True
         words = enforced_by if enforced_by is not None else tuple(contract.enforced_by)
         gate = gate and not draft
@@ -598,6 +668,10 @@ class Planner:
             label=self._label(words),
             informational=draft or (self.plan.has_threshold and not gate and weight == 0),
             untested=contract.untested,
+            because=reason_of(origin, applies_to, facts),
+            applies=why_not,
+            broken=self.contracts.library.why_broken(contract) if kind == "contract" else None,
+            **place,
         )
 
     def _add(self, mark: Mark | None, definition: JsonObject, **fields: Any) -> None:
@@ -606,7 +680,7 @@ class Planner:
         decides = gate or (
             not informational and (not self.plan.has_threshold or fields["kind"] == "score")
         )
-        path, line = self.path, 1
+        path, line = fields.get("path", self.path), fields.get("line", 1)
         if mark is not None:
             path, line = mark[4] or self.path, mark[0] or 1
         fields |= {"decides": decides, "path": path, "line": line}
@@ -650,7 +724,8 @@ class Planner:
                         ("invariants", item.id) if is_entry else (),
                         "two items have one id",
                         got=quoted(item.id),
-                        rule="a contract of the graph, or an attack's expect, has it already",
+                        rule="a contract of the graph or a library, or an attack's expect,"
+                        " has it already",
                         at_key=is_entry,
                     )
                 )

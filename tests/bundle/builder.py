@@ -21,6 +21,7 @@ from pytest_evarness.bundle.verify import Options, Report, verify_bundle
 from pytest_evarness.checks.evidence import Evidence, RunFacts, named_types, possible_types
 from pytest_evarness.checks.gathering import judge_case
 from pytest_evarness.checks.judge import Judge
+from pytest_evarness.contract.applicability import BY_SCENARIO, INLINE
 from pytest_evarness.core import c1
 from pytest_evarness.core.case import CompiledCase
 from pytest_evarness.core.execution import Run, execute
@@ -174,6 +175,7 @@ def items_of(spec: Spec) -> tuple[PlannedItem, ...]:
                 path="contracts/send.yaml",
                 line=3,
                 untested=True,
+                because=BY_SCENARIO,
             )
         )
     for name, text in spec.checks.items():
@@ -203,6 +205,7 @@ def items_of(spec: Spec) -> tuple[PlannedItem, ...]:
                 weight=Fraction(weight),
                 definition=definition_of(name, {"eventually": {"type": "run_finished"}}),
                 path=spec.file,
+                because=INLINE,
             )
         )
     if spec.threshold is not None:
@@ -230,7 +233,10 @@ def planned_of(spec: Spec) -> PlannedCase:
 
 
 def scenario_of(spec: Spec) -> str:
-    return c1.text({"evarness": 1, "id": "send", "expect": dict(spec.expect)})
+    named: dict[str, Any] = {name: {} for name in spec.contracts}
+    named |= {name: {"check": {"type": "trace"}} for name in spec.soft}
+    entries = {"invariants": named} if named else {}
+    return c1.text({"evarness": 1, "id": "send", "expect": dict(spec.expect), **entries})
 
 
 def facts_of(label: str, run: Run) -> RunFacts:

@@ -75,12 +75,15 @@ def session(
             "broken": [{"file": name, "text": "?"} for name in broken],
             "contracts": [],
             "redefined": [],
+            "corpora": [],
+            "overrides": [],
             "overlays": [],
             "git": {"commit": "c", "tree": "t", "clean": True},
             "settings": {"rerun": "mirror", "events": "full", "strict_vacuity": False},
             **seal,
         },
         "cases": [case] if run and plan else [],
+        "changed": [],
     }
 
 

@@ -79,7 +79,7 @@ def test_an_indeterminate_is_exit_3(command: Command) -> None:
     [
         "contracts:\n  bad: {assert: {nevr: {type: run_started}}}\n",
         "contracts:\n  bad: {assert: {never: {type: run_startd}}}\n",
-        "contracts:\n  bad: {assert: {never: {type: run_started}}, corpus: {}}\n",
+        "contracts:\n  bad: {assert: {never: {type: run_started}}, corpus: []}\n",
     ],
 )
 def test_a_malformed_contract_is_indeterminate_and_not_exit_0(

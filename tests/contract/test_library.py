@@ -15,16 +15,26 @@ from pytest_evarness.errors import InputError
 PUBLISHED = (
     Path(__file__).parents[2].parent / "shared" / "data" / "evarness" / "approval_gated_send"
 )
-ENDS = "contracts:\n  ends:\n    assert: {eventually: {type: run_finished}}\n"
-SAME = """invariants:
+TRIED = """    corpus:
+      positive: {ends: [{type: run_finished}]}
+      negative: {fails: [{type: run_failed}]}
+      missing_evidence: {goes-on: {events: [{type: run_started}], open: true}}
+"""
+ENDS = f"contracts:\n  ends:\n    assert: {{eventually: {{type: run_finished}}}}\n{TRIED}"
+TRIED_SEND = """    corpus:
+      positive: {stopped: [&no {type: approval_rejected, node: g}]}
+      negative: {sent: [*no, {type: tool_called, node: s, tool: email.send}]}
+      missing_evidence: {goes-on: {events: [*no], open: true}}
+"""
+SAME = f"""invariants:
   no-send-after-rejection:
     assert:
-      never: {type: tool_called, where: {tool: email.send}, after: {type: approval_rejected}}
-"""
-OTHER = """contracts:
+      never: {{type: tool_called, where: {{tool: email.send}}, after: {{type: approval_rejected}}}}
+{TRIED_SEND}"""
+OTHER = f"""contracts:
   no-send-after-rejection:
-    assert: {never: {type: tool_called, where: {tool: email.send}}}
-"""
+    assert: {{never: {{type: tool_called, where: {{tool: email.send}}}}}}
+{TRIED_SEND}"""
 
 
 @pytest.fixture(scope="module")

@@ -214,9 +214,9 @@ def test_a_mistake_in_the_assertion_is_named(registry: Registry, body: Any, faul
         ),
         ({"history": [{"versoin": 1, "version": 1}]}, "history.0.versoin: unknown key"),
         ({"owner": 3}, "owner: must be a text (got 3)"),
-        ({"corpus": {}}, "corpus: 'corpus' is not in this version"),
-        ({"applies_to": {}}, "applies_to: 'applies_to' is not in this version"),
-        ({"overrides": "x@1"}, "overrides: 'overrides' is not in this version"),
+        ({"corpus": []}, "corpus: must be a mapping (got []"),
+        ({"applies_to": {}}, "applies_to: must be a mapping (got {}"),
+        ({"overrides": "x"}, "overrides: must be ID@VERSION (got"),
     ],
 )
 def test_a_mistake_beside_the_assertion_is_named(
@@ -231,7 +231,7 @@ def test_all_mistakes_come_at_once(registry: Registry) -> None:
         registry,
         {"never": {"type": "tool_caled", "wher": 1, "where": {"x": {"gt": "1"}}}},
         versoin=1,
-        corpus={},
+        corpus=[],
     )
     assert [text.split(":")[0] for text in found] == [
         "versoin",

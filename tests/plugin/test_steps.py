@@ -85,6 +85,9 @@ def test_a_broken_library_counts_where_only_scenarios_were_named(session: Sessio
     assert ran.predicate["verdict"]["holds"] is None
     library["contracts"]["x"] = {"assert": {"eventually": {"type": "run_finished"}}}
     files["contracts/broken.yaml"] = library
+    assert session("scenarios/a.yaml", files=files).code == 1  # it has no corpus
+    library["contracts"]["x"]["status"] = "draft"
+    files["contracts/broken.yaml"] = library
     assert session("scenarios/a.yaml", files=files).code == 0
 
 

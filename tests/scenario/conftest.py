@@ -16,6 +16,7 @@ from pytest_evarness.scenario.case import Case
 from pytest_evarness.scenario.load import LoadContext, load_scenario
 
 if TYPE_CHECKING:
+    from pytest_evarness.contract.applicability import CaseFacts
     from pytest_evarness.contract.library import Library
     from pytest_evarness.core.interfaces import Shape
 
@@ -99,6 +100,21 @@ class Shelf:
         )
         assert contract is not None, faults
         return contract
+
+    def pulled_in(self, facts: CaseFacts, beside: Sequence[Path] = ()) -> list[str]:
+        del facts, beside
+        return []
+
+    def in_force(self, beside: Sequence[Path] = ()) -> tuple[tuple[str, str, str], ...]:
+        del beside
+        return ()
+
+    def why_broken(self, contract: Contract) -> str | None:
+        del contract
+        return None
+
+    def corpus_row(self, contract: Contract) -> None:
+        del contract
 
 
 @pytest.fixture(scope="session")

@@ -190,6 +190,12 @@ class NoLibrary:
     def resolve(self, *args, **more):
         raise AssertionError("no contract is named")
 
+    def pulled_in(self, facts, beside=()):
+        return []
+
+    def in_force(self, beside=()):
+        return ()
+
 root = Path(sys.argv[1])
 context = LoadContext(root=root, registry=load_registry(), library=NoLibrary())
 for path in find_scenarios(root / "scenarios"):

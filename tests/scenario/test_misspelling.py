@@ -90,7 +90,9 @@ FREE: dict[str, Callable[[KeyPath], bool]] = {
     "graph": lambda path: "position" in path[:-1] or path[0] == "metadata" != path[-1],
     "fixture": lambda path: path[-1] == "id",  # too short to be told from a column of a row
     "tools": lambda path: path[-2:-1] == ("properties",),
-    "contracts": lambda path: len(path) == 2,
+    "contracts": lambda path: (
+        len(path) == 2 or (path[2:3] == ("corpus",) and (len(path) == 5 or "survives" in path[:-1]))
+    ),
 }
 
 

@@ -73,8 +73,9 @@ def test_a_library_is_read_with_the_manifests_of_each_project(
     graphs_own = "  no-call-after-block:\n    assert: {never: {type: policy_violation}}\n"
     text = f"contracts:\n  capped:\n    assert: {body}\n{graphs_own}"
     project.write("contracts/pay.yaml", text)
-    locations = Locations(root=tmp_path, home=None, beside=(), variables={})
-    library = load_library(locations, [tmp_path / "contracts"], registry)
+    variables = {"EVARNESS_CONTRACTS": "contracts"}
+    locations = Locations(root=tmp_path, home=None, beside=(), variables=variables)
+    library = load_library(locations, [], registry)
     assert library.errors == []
     scenario = minimal + "invariants: {capped: {}}\n"
 
