@@ -19,7 +19,7 @@ from pytest_evarness.checks.expectation import declared_status, judge_expectatio
 from pytest_evarness.checks.forbidden import judge_forbidden
 from pytest_evarness.checks.found import bounded, bounded_text, found
 from pytest_evarness.checks.reproduction import judge_reproduction
-from pytest_evarness.checks.sources import WORLD_TYPES, Sources, trace_faults
+from pytest_evarness.checks.sources import WORLD_TYPES, Sources, readable
 from pytest_evarness.core.event import is_tainted
 from pytest_evarness.core.finding import Finding, Witness
 from pytest_evarness.core.json import shown
@@ -125,6 +125,7 @@ class Judge:
             item.kind == "expect" and declared_status(item) == "paused" for item in items
         )
         sources = Sources(evidence, self.registry)
+        evidence = readable(evidence)
         for item in items:
             if item.kind == "expect":
                 made = judge_expectation(self._sealed(item), evidence)
@@ -283,6 +284,9 @@ class Judge:
         got, kind = evidence.gathered.get(item.id), self._kind(item)
         if finding.outcome is not Outcome.PASS or kind is None or got is None or got.record is None:
             return finding
+        if sources.faults:
+            # How the run ended is in doubt, and with it whether the world is what it left.
+            return _whole(finding, sources)
         definition = self._sealed(item).definition or {}
         try:
             needs = kind.needs(definition)
@@ -325,6 +329,7 @@ class Judge:
             One finding for each item, in their order.
         """
         sources = Sources(evidence, self.registry)
+        evidence = readable(evidence)
         by_id = self._judge_contracts(items, evidence, sources, pause_is_end=pause_is_end)
         return [self._settled(item, by_id[item.id]) for item in items]
 
@@ -355,6 +360,8 @@ class Judge:
                     wanted.append((item, contract))
         if wanted:
             trace = _trace(evidence, pause_is_end=pause_is_end)
+            if sources.faults:
+                trace = replace(trace, faults=sources.faults)
             evaluator = self._evaluator([contract for _, contract in wanted], evidence.possible)
             results = evaluator.evaluate(trace)
             # The evaluator has no state; a predicate of somebody's own may have one.
@@ -394,11 +401,8 @@ class Judge:
         lost = frozenset().union(*(doubt.types for doubt in sources.doubts))
         known = {name for name, _ in self.registry.event_types.items()}
         known.update(event["type"] for event in trace.events)
-        from pytest_evarness.contract.evaluate import evaluate
-
-        return evaluate(
-            contracts, replace(trace, coverage=frozenset(known | named) - lost), self.registry
-        )
+        holed = replace(trace, coverage=frozenset(known | named) - lost)
+        return self._evaluator(contracts, None).evaluate(holed)
 
     def _asks_predicates(self, item: PlannedItem) -> bool:
         """Whether a contract names a function; asked once for each definition."""
@@ -659,9 +663,7 @@ def _left_open(item: PlannedItem, made: Finding, trace: Trace, status: str) -> F
 def _trace(evidence: Evidence, *, pause_is_end: bool) -> Trace:
     from pytest_evarness.core.execution import trace_of
 
-    trace = trace_of(evidence.a.status, evidence.events, pause_is_end=pause_is_end)
-    faults = trace_faults(evidence)
-    return replace(trace, faults=faults) if faults else trace
+    return trace_of(evidence.a.status, evidence.events, pause_is_end=pause_is_end)
 
 
 def _undecided(item: PlannedItem, reason: str) -> Finding:

@@ -11,7 +11,7 @@ Source: docs/verdicts.md, "Where sources disagree".
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ __all__ = [
     "accounts",
     "disagreements",
     "output_doubt",
+    "readable",
     "trace_faults",
     "world_doubts",
 ]
@@ -108,8 +109,26 @@ def trace_faults(evidence: Evidence) -> tuple[str, ...]:
         if event.get("seq") != index:
             faults.append(f"event {index} has the number {shown(event.get('seq'), 40)}")
             break
+        if not _is_readable(event):
+            faults.append(f"event {index} lacks its type or its payload")
+            break
     faults.extend(_faults_of_the_end(facts.status, events))
     return tuple(faults)
+
+
+def _is_readable(event: TraceEvent) -> bool:
+    return isinstance(event.get("payload"), Mapping) and isinstance(event.get("type"), str)
+
+
+def readable(evidence: Evidence) -> Evidence:
+    """The same with every event readable; what is not is a fault of the trace already."""
+    if all(map(_is_readable, evidence.events)):
+        return evidence
+    events = [
+        one if _is_readable(one) else {**one, "type": str(one.get("type")), "payload": {}}
+        for one in evidence.events
+    ]
+    return replace(evidence, events=events)
 
 
 def _faults_of_the_end(status: str, events: Sequence[TraceEvent]) -> Iterator[str]:
