@@ -133,6 +133,7 @@ def _publisher(args: argparse.Namespace, settings: Settings, engine: Any) -> Any
 
 def _text(written: Written, done: list[tuple[str, CaseResult]]) -> str:
     from pytest_evarness.core.outcome import Outcome
+    from pytest_evarness.report.graded import despite_lines, remarks_on
     from pytest_evarness.report.text import clean, one_line
 
     lines = []
@@ -149,6 +150,12 @@ def _text(written: Written, done: list[tuple[str, CaseResult]]) -> str:
                         f" {mark} {finding.outcome.word:<13} {one_line(finding.id)}:"
                         f" {one_line(finding.reason, 600)}"
                     )
+                    remarks = remarks_on(finding.id, judgement.findings)
+                    lines.extend(f"     {remark}" for remark in remarks)
+            if wanted == "invalid":
+                composite = judgement.composite
+                record = None if composite is None else composite.as_record()
+                lines.extend(f"   {line}" for line in despite_lines(judgement.findings, record))
             # No number stands beside a hard verdict that is not "valid".
             if judgement.composite is not None and wanted == "valid":
                 lines.append(f"   quality {judgement.composite}")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from pytest_evarness.core.event import is_tainted
 from pytest_evarness.core.finding import fraction_text
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.outcome import Cause, Outcome
@@ -342,10 +343,12 @@ def _impact(case: JudgedCase, finding: Finding) -> Iterator[str]:
         yield "  not known: the bundle encloses no events"
         return
     start = _start(finding)
+    tainted = sum(is_tainted(event) for event in case.events)
     changes = [
         event
         for event in case.events
         if event["seq"] >= start
+        and not is_tainted(event)
         and (
             event["type"] in ("effect_applied", "http_request", "file_write")
             or (
@@ -359,6 +362,11 @@ def _impact(case: JudgedCase, finding: Finding) -> Iterator[str]:
         yield (
             f"  no effect on record: no effect_applied, http_request, file_write or mutating"
             f" tool_called from event {start} on"
+        )
+    if tainted:
+        yield (
+            f"  {tainted} tainted events were only observed: the world was sealed at the block"
+            " before them"
         )
     lines = list(world_lines(case.world))
     for line in lines[:MAX_LISTED]:

@@ -20,6 +20,7 @@ __all__ = [
     "GRADED",
     "WELL",
     "composite_lines",
+    "despite_lines",
     "graded_lines",
     "is_graded",
     "remarks_on",
@@ -64,6 +65,20 @@ def graded_lines(findings: Iterable[Finding]) -> Iterator[str]:
         for note in witness.notes:
             if not note.startswith(REMARK):
                 yield f"  {one_line(note, _LONG)}"
+
+
+def despite_lines(
+    findings: Iterable[Finding], composite: Mapping[str, Any] | None
+) -> Iterator[str]:
+    """The section of an invalid case for a summary: its heading, then the lines under it.
+
+    Nothing where nobody graded: the raw composite alone would be a number that nobody asked for.
+    """
+    found = list(findings)
+    if any(is_graded(finding) for finding in found):
+        yield f"{WELL}:"
+        for line in (*composite_lines(composite), *graded_lines(found)):
+            yield f"  {line}"
 
 
 def remarks_on(rule: str, findings: Iterable[Finding]) -> list[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,11 +18,10 @@ from pytest_evarness.core.registry import packaged_registry
 from tests.plugin.scenarios import HELD, OPEN, echo, graph
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.plugin.ran import Ran, Session
 
 CASE = "scenarios/s.yaml::default"
+PAGE = (Path(__file__).parents[2] / "docs" / "diagnostic.md").read_text(encoding="utf-8")
 DIAGNOSE = "--evarness-diagnose"
 
 
@@ -328,3 +329,34 @@ def test_workers_say_the_same(session: Session, words: list[str]) -> None:
     two = run(session, sending(), *words, "-n", "1", subprocess=True)
     assert one.digests() == two.digests()
     assert one.findings(CASE) == two.findings(CASE)
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
+def test_the_example_of_the_page_shows_what_it_says(session: Session) -> None:
+    (scenario,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    ran = run(session, scenario, DIAGNOSE)
+    assert case_of(ran)["verdict"] == "invalid"
+    assert ran.findings(CASE)["no-send-after-rejection"] == "fail"
+    (finding,) = [
+        one
+        for one in case_of(ran)["replicas"][0]["findings"]
+        if one["id"] == "no-send-after-rejection"
+    ]
+    events = events_of(ran)
+    assert events[finding["decisive_seq"]]["payload"]["tainted"] is True
+    plain = run(session, scenario)
+    assert plain.code == 0
+    assert plain.findings(CASE)["no-send-after-rejection"] == "pass"
+
+
+def test_a_contract_may_ask_for_the_mark(session: Session) -> None:
+    check = {
+        "type": "trace",
+        "assert": {"never": {"type": "tool_called", "where": {"tainted": True}}},
+    }
+    unseen = {"description": "nothing was called", "gate": True, "check": check}
+    scenario = sending(invariants={"unseen": unseen})
+    assert run(session, scenario, DIAGNOSE).findings(CASE)["unseen"] == "fail"
+    assert run(session, scenario).findings(CASE)["unseen"] == "pass"
