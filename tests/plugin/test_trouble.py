@@ -176,8 +176,8 @@ def test_nothing_runs_without_a_seal_on_disk(
     order = []
     real_seal, real_run = Publisher.write_seal, Engine.run
 
-    def write_seal(self: Publisher, plan: object) -> object:
-        record = real_seal(self, plan)  # type: ignore[arg-type]
+    def write_seal(self: Publisher, plan: object, **more: Any) -> object:
+        record = real_seal(self, plan, **more)  # type: ignore[arg-type]
         assert self.store.early_seal.is_file()
         order.append("seal")
         return record
