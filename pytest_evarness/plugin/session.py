@@ -90,8 +90,8 @@ class SessionHooks:
             decisive = call.when == "call" or (call.when == "setup" and not report.passed)
             if decisive:
                 report.evarness = item.payload  # type: ignore[attr-defined]
-                is_shown = isinstance(item, InvariantItem) and item.payload["how"] == "skip"
-                if report.skipped and is_shown:
+                skips = report.skipped and item.payload["how"] == "skip"
+                if skips and isinstance(item, InvariantItem):
                     _, line, _ = item.reportinfo()
                     place = item.planned.path or str(item.nodeid.split("::", 1)[0])
                     report.longrepr = (place, line + 1, item.skip_reason)
