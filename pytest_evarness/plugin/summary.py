@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.plugin.account import SKIPPED_BY_MARK, listed
 from pytest_evarness.plugin.text import clean, first_line, one_line
-from pytest_evarness.report.graded import despite_lines, remarks_on, review_line
+from pytest_evarness.report.graded import GRADED, despite_lines, remarks_on, review_line
 
 if TYPE_CHECKING:
     import pytest
@@ -31,9 +31,11 @@ def write_summary(state: SessionState, terminal: pytest.TerminalReporter) -> Non
     style = state.config.getoption("tbstyle", "auto")  # as pytest does it with failures
     undecided = [entry for entry in state.shown_texts if entry[0] == "indeterminate"]
     missed = [entry for entry in state.shown_texts if entry[0] == "missed"]
-    if undecided and style != "no":
+    # Whatever a grader says of an invalid case stands below that verdict, not before it.
+    detailed = [entry for entry in undecided if not _is_beside_the_verdict(state, entry[1])]
+    if detailed and style != "no":
         terminal.section("INDETERMINATE", sep="=", red=True)
-        for _, nodeid, text in undecided:
+        for _, nodeid, text in detailed:
             if style == "line":
                 terminal.write_line(f"{one_line(nodeid)}: {first_line(text)}")
                 continue
@@ -67,6 +69,15 @@ def write_summary(state: SessionState, terminal: pytest.TerminalReporter) -> Non
     bad = bool(outcomes.get("failed") or outcomes.get("error") or state.blocking or state.broken)
     if counts:
         terminal.write_line(f"evarness: {counts}", red=bad, green=not bad, bold=True)
+
+
+def _is_beside_the_verdict(state: SessionState, nodeid: str) -> bool:
+    """Whether an item is a grader's, and its case invalid."""
+    case, _, item = nodeid.rpartition("::")
+    record = state.records.get(case)
+    if record is None or record.verdict != "invalid":
+        return False
+    return any(one.id == item and one.kind == GRADED for one in record.findings)
 
 
 def _broken(state: SessionState) -> list[tuple[str, dict[str, bool]]]:

@@ -188,3 +188,16 @@ def test_a_case_that_nobody_graded_has_no_such_section(session: Session) -> None
     ran = run(session, panel(*SPLIT, mode="release", held={**BROKEN, "gate": True}))
     assert WELL not in ran.text
     assert "tone: not graded" in explain(ran.statement, CASE).partition(WELL)[2]
+
+
+def test_no_number_of_a_grader_stands_before_the_verdict_of_an_invalid_case(
+    session: Session,
+) -> None:
+    ran = run(session, panel(*SPLIT, held={**BROKEN, "gate": True}))
+    before, _, after = ran.text.partition(f"INVALID {CASE}")
+    assert "spread 0.6" in after
+    for word in ("median", "0.9", "0.3", "apart"):
+        assert word not in before
+    # The twin: where the case is not invalid, what is undecided is told in full as ever.
+    ran = run(session, panel(*SPLIT, mode="exploratory"))
+    assert "median score 0.6, spread 0.6" in ran.text.partition("= evarness =")[0]
