@@ -26,12 +26,13 @@ COMMANDS = (
     "digest",
     "retro",
     "diff",
+    "slice",
     "schema",
     "patterns",
 )
 """In the order in which ``--help`` lists them; each is a module of this package."""
 
-LATER = ("slice", "mutate", "contracts", "compare")
+LATER = ("mutate", "contracts", "compare")
 ALIASES = {"validate": "lint", "export": "render"}
 
 BUG = 70

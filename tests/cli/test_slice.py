@@ -1,0 +1,300 @@
+"""``slice`` gives the fewest events with one finding, and what it writes gives it again."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from pytest_evarness.bundle.key import load_private_key, make_key
+from pytest_evarness.bundle.seal import Settings
+from pytest_evarness.history import slicing
+from tests.bundle.builder import APPROVE, UNDECIDED, Spec, bundle_of, changed, statement_of
+from tests.scenarios.shipped import shipped
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Command, Done
+
+EXECUTED = {
+    "precedes": {
+        "first": {"type": "approval_granted", "where": {"artifact_digest": "$d"}},
+        "second": {"type": "tool_called", "bind": {"d": "args_digest"}},
+        "fresh": True,
+    }
+}
+ASSERTS: dict[str, Any] = {
+    "one-effect": {"at_most": {"n": 1, "of": {"type": "effect_applied"}, "per": ["effect_id"]}},
+    "executed": EXECUTED,
+    "paid-first": {"precedes": {"first": {"type": "http_request"}, "second": {"type": "db_write"}}},
+    "never-asked": {"never": {"type": "http_request", "after": {"type": "approval_granted"}}},
+    "kim-approved": {
+        "eventually": {"type": "approval_granted", "where": {"approver": {"pattern": "^kim"}}}
+    },
+    "each-paid": {"every": {"match": {"type": "effect_applied"}, "where": {"kind": "message"}}},
+    "answered": {
+        "leads_to": {"when": {"type": "approval_granted"}, "then": {"type": "approval_revoked"}}
+    },
+    "quick": {
+        "leads_to": {
+            "when": {"type": "approval_granted"},
+            "then": {"type": "run_finished"},
+            "within": {"events": 2},
+        }
+    },
+}
+
+
+def sent_twice(**asserts: Any) -> dict[str, Any]:
+    """The refund whose answer is lost, without an idempotency key: it is paid twice."""
+    scenario = shipped("refund_desk")
+    scenario["subject"] = {"graph": "pattern:refund_desk/unkeyed"}
+    scenario["cases"] = {"lost": {"faults": {"payment.transfer": {"fail_after": {"first": 1}}}}}
+    del scenario["forbidden"]
+    scenario["invariants"] = {
+        name: {"description": "d", "gate": True, "check": {"type": "trace", "assert": body}}
+        for name, body in asserts.items()
+    }
+    return scenario
+
+
+@pytest.fixture
+def proved(command: Command) -> Path:
+    """A signed bundle in which every one of ``ASSERTS`` fails."""
+    make_key(Path("k.pem"))
+    Path("s.yaml").write_text(yaml.safe_dump(sent_twice(**ASSERTS)), encoding="utf-8")
+    assert command("prove", "s.yaml", "--key", "k.pem", "-o", "p.json").code == 1
+    return Path("p.json")
+
+
+def sliced(command: Command, bundle: Path, target: str, *words: str) -> Done:
+    before = bundle.read_bytes()
+    done = command("slice", bundle, target, *words, "--json")
+    assert bundle.read_bytes() == before, "the bundle is never touched"
+    return done
+
+
+def types(done: Done) -> list[str]:
+    return [event["type"] for event in done.json["events"]]
+
+
+@pytest.mark.parametrize("name", sorted(ASSERTS))
+def test_what_is_written_gives_the_finding_again(command: Command, proved: Path, name: str) -> None:
+    done = sliced(command, proved, f"lost::{name}", "--key", "k.pem.pub", "-o", "out")
+    assert done.code == 0
+    record = done.json
+    assert (record["outcome"], record["is_minimal"]) == ("fail", True)
+    assert len(record["events"]) < record["events_before"] / 4
+    # As a recorded trace, under the contract of the slice.
+    checked = command("check", "out/events.jsonl", "--contracts", "out/corpus.yaml", "--json")
+    (line,) = checked.lines
+    assert (checked.code, line["contract"], line["outcome"]) == (1, name, "fail")
+    assert line["reason"] == record["finding"]["reason"]
+    # As an entry of a corpus.
+    library = yaml.safe_load(Path("out/corpus.yaml").read_text(encoding="utf-8"))
+    (entry,) = library["contracts"][name]["corpus"]["negative"].values()
+    assert len(entry["events"]) in (len(record["events"]), len(record["events"]) - 1)
+    # As a scenario.
+    assert record["why_no_scenario"] is None
+    again = command("prove", "out/scenario.yaml", "--unsigned", "--json", "-o", "again.json")
+    assert again.code == 1
+    statement = json.loads(base64.b64decode(json.loads(Path("again.json").read_bytes())["payload"]))
+    findings = statement["predicate"]["cases"][0]["replicas"][0]["findings"]
+    by_id = {one["id"]: one for one in findings}
+    assert by_id[f"sliced-{name}"]["outcome"] == "fail"
+    assert by_id["expect"]["outcome"] == by_id["reproduces"]["outcome"] == "pass"
+
+
+def test_no_single_event_can_go(command: Command, proved: Path) -> None:
+    from pytest_evarness.contract.evaluate import evaluate
+    from pytest_evarness.contract.model import parse_contract
+    from pytest_evarness.core.registry import packaged_registry
+    from pytest_evarness.core.trace import Trace
+
+    registry = packaged_registry()
+    for name, body in ASSERTS.items():
+        record = sliced(command, proved, f"lost::{name}").json
+        contract, _ = parse_contract(name, {"assert": body}, registry=registry)
+        assert contract is not None
+        events = record["events"]
+
+        def about(kept: list[int], events: Any = events, contract: Any = contract) -> Any:
+            rest = [{**events[at], "seq": seq} for seq, at in enumerate(kept)]
+            (finding,) = evaluate([contract], Trace(rest, closed=True), registry)
+            return slicing.signature(finding, lambda seq: kept[seq])
+
+        whole = list(range(len(events)))
+        for gone in whole[:-1]:
+            assert about([at for at in whole if at != gone]) != about(whole), (name, gone)
+
+
+def test_the_events_are_those_that_the_violation_is_about(command: Command, proved: Path) -> None:
+    assert types(sliced(command, proved, "lost::executed")) == [
+        "approval_granted",  # used up by
+        "tool_called",  # this one, so that
+        "tool_called",  # this one has none
+        "run_finished",
+    ]
+    assert types(sliced(command, proved, "lost::kim-approved")) == [
+        "approval_granted",  # the nearest candidate: without it the sentence would be another
+        "run_finished",
+    ]
+
+
+def test_an_approval_of_another_digest_is_not_lost(command: Command) -> None:
+    # Without it the send would be one that nobody approved, which is another violation.
+    other = {
+        **EXECUTED["precedes"],
+        "first": {"type": "approval_granted", "where": {"approver": "$d"}},
+    }
+    spec = changed(APPROVE, case="swapped", contracts={"same": {"precedes": other}})
+    done = sliced(command, written(spec), "swapped::same")
+    assert types(done) == ["approval_granted", "tool_called", "run_finished"]
+    assert done.json["finding"]["witness"]["nearest"][0]["seq"] == 0
+
+
+def test_branches_that_the_violation_does_not_depend_on_go_first(
+    command: Command, proved: Path
+) -> None:
+    record = sliced(command, proved, "lost::executed").json
+    assert record["branches"] == ["n4", "n5", "n6"]
+    assert record["scenario"] is None
+
+
+def test_the_same_bundle_gives_the_same_slice(command: Command, proved: Path) -> None:
+    words = ("lost::one-effect", "--key", "k.pem.pub")
+    first = sliced(command, proved, *words)
+    assert sliced(command, proved, *words).out == first.out
+
+
+def test_a_bound_on_work_ends_it_and_is_said(
+    command: Command, proved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = sliced(command, proved, "lost::one-effect").json
+    monkeypatch.setattr(slicing, "MAX_WORK", 60)
+    record = sliced(command, proved, "lost::one-effect").json
+    assert record["is_minimal"] is False
+    assert record["outcome"] == "fail"
+    assert len(record["events"]) > len(whole["events"])
+    assert "the bound on work was reached" in command("slice", proved, "lost::one-effect").out
+
+
+# -- findings of other kinds -----------------------------------------------------------------------
+
+
+def written(*specs: Spec, **more: Any) -> Path:
+    if not Path("k.pem").exists():
+        make_key(Path("k.pem"))
+    path = Path("made.json")
+    statement = statement_of(*specs, **more)
+    path.write_bytes(bundle_of(statement, load_private_key(Path("k.pem"))))
+    return path
+
+
+def test_an_undecided_finding_becomes_missing_evidence(command: Command) -> None:
+    path = written(UNDECIDED)
+    done = sliced(command, path, "undecided::approval-precedes-send", "-o", "out")
+    record = done.json
+    assert (record["outcome"], record["entry"]["kind"]) == ("indeterminate", "missing_evidence")
+    assert record["entry"]["open"] is True
+    assert record["events"] == []
+    checked = command("check", "out/events.jsonl", "--contracts", "out/corpus.yaml", "--json")
+    assert (checked.code, checked.lines[0]["outcome"]) == (3, "indeterminate")
+    text = Path("out/corpus.yaml").read_text(encoding="utf-8")
+    assert "events: []" in text
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("approve::approval-precedes-send", "passed, so there is nothing to cut down to"),
+        ("approve::expect", "is of kind 'expect', which is not judged from events alone"),
+        ("approve", "a case was named, and no finding of it"),
+        ("approve::nothing", "no case or finding is called that"),
+    ],
+)
+def test_what_cannot_be_cut_is_refused_with_the_reason(
+    command: Command, target: str, words: str
+) -> None:
+    done = command("slice", written(APPROVE), target)
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err
+
+
+def test_without_events_there_is_nothing_to_cut(command: Command) -> None:
+    bad = changed(APPROVE, contracts={"never": {"never": {"type": "tool_called"}}})
+    done = command("slice", written(bad, settings=Settings(events="digest")), "approve::never")
+    assert (done.code, done.out) == (2, "")
+    assert "encloses digests only" in done.err
+
+
+def test_without_a_pinned_key_nothing_of_the_bundle_is_run(command: Command, proved: Path) -> None:
+    record = sliced(command, proved, "lost::executed", "-o", "out").json
+    assert record["scenario"] is None
+    assert record["why_no_scenario"] == "running a case of a bundle needs a pinned key (--key PUB)"
+    assert sorted(path.name for path in Path("out").iterdir()) == ["corpus.yaml", "events.jsonl"]
+    make_key(Path("other.pem"))
+    done = command("slice", proved, "lost::executed", "--key", "other.pem.pub", "-o", "more")
+    assert (done.code, done.out) == (1, "")
+    assert not Path("more").exists()
+
+
+def test_code_that_a_bundle_names_is_never_run(command: Command) -> None:
+    Path("mine_sliced.py").write_text(
+        "from pathlib import Path\n"
+        "def step(inputs, config, context):\n"
+        "    with Path('ran').open('a') as file: file.write('x')\n"
+        "    return 'done'\n",
+        encoding="utf-8",
+    )
+    nodes = [
+        {"id": "a", "type": "input"},
+        {"id": "b", "type": "python", "config": {"callable": "mine_sliced:step"}},
+        {"id": "c", "type": "output"},
+    ]
+    edges = [{"from": "a", "to": "b"}, {"from": "b", "to": "c"}]
+    scenario = {
+        "evarness": 1,
+        "id": "coded",
+        "subject": {"graph": {"ir_version": 1, "id": "g", "nodes": nodes, "edges": edges}},
+        "invariants": {
+            "never": {
+                "description": "d",
+                "gate": True,
+                "check": {"type": "trace", "assert": {"never": {"type": "input_received"}}},
+            }
+        },
+    }
+    Path("s.yaml").write_text(yaml.safe_dump(scenario), encoding="utf-8")
+    make_key(Path("k.pem"))
+    command("prove", "s.yaml", "--key", "k.pem", "-o", "p.json", "--rerun", "inline")
+    times = Path("ran").read_text(encoding="utf-8") if Path("ran").exists() else ""
+    done = sliced(command, Path("p.json"), "default::never", "--key", "k.pem.pub")
+    assert done.json["why_no_scenario"] == "a node runs code that the bundle names"
+    assert types(done) == ["input_received", "run_finished"]
+    after = Path("ran").read_text(encoding="utf-8") if Path("ran").exists() else ""
+    assert after == times
+
+
+def test_a_folder_that_holds_something_is_not_written_to(command: Command, proved: Path) -> None:
+    Path("out").mkdir()
+    Path("out/mine.txt").write_text("x", encoding="utf-8")
+    done = command("slice", proved, "lost::executed", "-o", "out")
+    assert (done.code, done.out) == (2, "")
+    assert "is not overwritten" in done.err
+    assert [path.name for path in Path("out").iterdir()] == ["mine.txt"]
+
+
+def test_hostile_text_survives_as_the_same_text(command: Command) -> None:
+    odd = "q3 report: ''' \"\"\" # no\n- a: b\x1b[31m\u2028 \U0001f600 1e3 ~ {x} %"
+    never = {"never": {"type": "input_received"}}
+    path = written(changed(APPROVE, prompt=odd, contracts={"never": never}))
+    record = sliced(command, path, "approve::never", "-o", "out").json
+    library = yaml.safe_load(Path("out/corpus.yaml").read_text(encoding="utf-8"))
+    (entry,) = library["contracts"]["never"]["corpus"]["negative"].values()
+    assert entry["events"][0]["text"] == record["events"][0]["payload"]["text"] == odd
+    assert command("slice", path, "approve::never").code == 0
+    assert command("check", "out/events.jsonl", "--contracts", "out/corpus.yaml").code == 1
