@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from pytest_evarness.errors import InputError, Where
 from pytest_evarness.source.mistake import raise_all
 
 if TYPE_CHECKING:
-    from pytest_evarness.contract.library import LibraryFile
+    from pytest_evarness.contract.library import Library, LibraryFile
     from pytest_evarness.contract.model import Contract
     from pytest_evarness.core.registry import Registry
 
@@ -40,6 +41,7 @@ class GivenContracts:
         self.named = [word for name in named for word in _files(name)]
         self.registry = registry
         self.warnings: list[str] = []
+        self._why_broken: dict[tuple[str, int, str], str | None] = {}
         self._by_id = {word: self._packaged(word) for word in self.named if not _is_path(word)}
         self._refuse_nothing_known()
 
@@ -74,7 +76,7 @@ class GivenContracts:
                 known: Contract | Finding | InputError = self._by_id[word]
                 if isinstance(known, InputError):
                     known = broken(word, _one_line(known))
-                entries.append(known)
+                entries.append(self._tested(known))
                 continue
             file = read_library_file(Path(word), self.registry, declared_types=types)
             for name in file.ids:
@@ -84,7 +86,7 @@ class GivenContracts:
                         where=Where(file.shown),
                     )
                 places[name] = file.shown
-                entries.append(_entry(file, name))
+                entries.append(self._tested(_entry(file, name)))
         if not entries:
             raise InputError(f"no contract was given (got {', '.join(self.named)})")
         for entry in entries:
@@ -94,15 +96,29 @@ class GivenContracts:
                     self.warnings.append(text)
         return entries
 
-    def _packaged(self, name: str) -> Contract | InputError:
+    def _tested(self, entry: Contract | Finding) -> Contract | Finding:
+        """The contract, or where it fails its own corpus the finding that says so."""
+        if isinstance(entry, Finding):
+            return entry
+        key = (entry.path, entry.line, entry.id)
+        if key not in self._why_broken:
+            self._why_broken[key] = self._library.why_broken(entry)
+        why = self._why_broken[key]
+        return entry if why is None else broken(entry.id, why)
+
+    @cached_property
+    def _library(self) -> Library:
         from pytest_evarness.contract.library import load_library
         from pytest_evarness.core.interfaces import Locations
+
+        return load_library(Locations(Path(), None, (), {}), [], self.registry)
+
+    def _packaged(self, name: str) -> Contract | InputError:
         from pytest_evarness.core.registry import nearest
 
-        library = load_library(Locations(Path(), None, (), {}), [], self.registry)
-        known = library.ids()
+        known = self._library.ids()
         if name in known:
-            return library.resolve(name)
+            return self._library.resolve(name)
         near = nearest(name, known)
         return InputError(
             f"--contracts: neither a file nor the id of a packaged contract (got '{name}')",

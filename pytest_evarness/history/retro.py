@@ -19,6 +19,7 @@ from pytest_evarness.core.plan import PlannedItem
 
 if TYPE_CHECKING:
     from pytest_evarness.checks.judge import Judge
+    from pytest_evarness.contract.applicability import CaseFacts
     from pytest_evarness.contract.model import Contract
     from pytest_evarness.core.registry import Registry
     from pytest_evarness.report.judged import JudgedCase, JudgedItem
@@ -119,7 +120,14 @@ class _Judging:
         readable = [
             (place, one) for place, one in enumerate(contracts) if not isinstance(one, Finding)
         ]
-        items = tuple(item_of(contract, f"{place}") for place, contract in readable)
+        facts = None
+        if case.record is not None and any(one.applies_to is not None for _, one in readable):
+            facts = self._facts(case)
+        active = self._enforcements(case)
+        items = tuple(
+            item_of(contract, f"{place}", facts=facts, enforcements=active)
+            for place, contract in readable
+        )
         if case.record is None or case.events is None:
             reason = _NOT_RUN if case.record is None else _DIGESTS_ONLY
             return {place: _unseen(contract, reason) for place, contract in readable}
@@ -135,13 +143,50 @@ class _Judging:
             for (place, contract), finding in zip(readable, judged, strict=True)
         }
 
+    def _enforcements(self, case: JudgedCase) -> frozenset[str]:
+        """What is active in the graph of the case; nothing where a node type is not known here."""
+        if case.record is None:
+            return frozenset()
+        inputs = case.record["inputs"]
+        graph = self.graphs.find(inputs["graph"])
+        if graph is None:
+            return frozenset()
+        environment = json.loads(inputs["compiled"])["environment"]
+        domains = self.registry.domains.values()
+        return frozenset().union(*(one.enforcements(graph, environment) for one in domains))
 
-def item_of(contract: Contract, name: str | None = None) -> PlannedItem:
+    def _facts(self, case: JudgedCase) -> CaseFacts:
+        """What decides whether a contract is for the case, as it was when it ran."""
+        from pytest_evarness.contract.applicability import facts_of
+
+        assert case.record is not None, "asked of cases that ran"
+        inputs = case.record["inputs"]
+        overlays = json.loads(self.graphs.text(inputs["overlays"]))
+        aliases: dict[str, str] = {}
+        for domain in self.registry.domains.values():
+            aliases.update(domain.aliases(overlays))
+        tags = json.loads(inputs["scenario"]).get("tags") or ()
+        return facts_of(dict(case.graph or {}), aliases, mode=case.planned["mode"], tags=tags)
+
+
+def item_of(
+    contract: Contract,
+    name: str | None = None,
+    *,
+    facts: CaseFacts | None = None,
+    enforcements: frozenset[str] = frozenset(),
+) -> PlannedItem:
     """The contract as an item of a plan, so that it is judged as every other.
 
     Args:
         name: Its id in the plan; its own where none is given.
+        facts: Of the case, by which it may be that the contract is not for it.
+        enforcements: Active in the case's graph.
     """
+    prevented = bool(contract.enforced_by) and enforcements.issuperset(contract.enforced_by)
+    applies = None
+    if contract.applies_to is not None and facts is not None:
+        applies = contract.applies_to.why_not(facts)
     return PlannedItem(
         id=contract.id if name is None else name,
         kind="contract",
@@ -152,6 +197,8 @@ def item_of(contract: Contract, name: str | None = None) -> PlannedItem:
         definition=contract.definition(),
         vacuous=contract.vacuous,
         enforced_by=contract.enforced_by,
+        label="preventive" if prevented else "detection-only",
+        applies=applies,
         informational=contract.status == "draft",
         untested=contract.untested,
         path=contract.path,

@@ -185,6 +185,55 @@ def test_a_folder_of_contracts_is_read_whole(command: Command) -> None:
     assert command("retro", path, "--contracts", folder).code == 2
 
 
+APPLIES = """\
+contracts:
+  never-sends:
+    owner: o
+    rationale: r
+    applies_to: {APPLIES}
+    assert: {never: {type: tool_called}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("applies", "code"),
+    [
+        ("{tools: [email.send]}", 1),
+        ("{node_types: [approval_gate], modes: [release]}", 1),
+        ("{tools: [payment.transfer]}", 0),
+        ("{modes: [diagnostic]}", 0),
+        ("{tags: [payments]}", 0),
+    ],
+)
+def test_a_contract_judges_the_cases_that_it_is_for(
+    command: Command, applies: str, code: int
+) -> None:
+    done = retro(command, written(command, APPROVE), APPLIES.replace("{APPLIES}", applies))
+    assert done.code == code
+    assert ("vacuous       never-sends@1" in done.out) is (code == 0)
+    assert ("does not apply: applies_to asks for the " in done.out) is (code == 0)
+
+
+CORPUS = """\
+contracts:
+  never-sends:
+    owner: o
+    rationale: r
+    assert: {never: {type: tool_called}}
+    corpus:
+      positive: {quiet: [{type: input_received}]}
+      negative: {loud: [{type: EVENT}]}
+"""
+
+
+def test_a_contract_that_fails_its_own_corpus_judges_nothing(command: Command) -> None:
+    path = written(command, APPROVE)
+    assert retro(command, path, CORPUS.replace("EVENT", "tool_called")).code == 1
+    done = retro(command, path, CORPUS.replace("EVENT", "tool_result"))
+    assert done.code == 3
+    assert "evaluator     never-sends (not judged then): it fails its own corpus" in done.out
+
+
 def test_a_draft_is_shown_and_does_not_decide(command: Command) -> None:
     path = written(command, APPROVE)
     draft = NEVER.replace("owner: o", "owner: o, status: draft, gate: false")
