@@ -37,7 +37,7 @@ from pytest_evarness.source.model import unknown_key
 from pytest_evarness.source.number import WrittenFloat
 from pytest_evarness.source.quote import kind as kind_of
 from pytest_evarness.source.quote import nearest, one_of, quoted, shown
-from pytest_evarness.world.service import QueryError, SqlService
+from pytest_evarness.world.service import QueryError, takes_statements
 from pytest_evarness.world.sql.base import ChangedError
 from pytest_evarness.world.sql.text import Dialect, not_reading, placeholder_mistake
 from pytest_evarness.world.sql.value import cell
@@ -147,7 +147,7 @@ class Sql(CheckKind):
         service = scene.services[name]
         if service.problem is not None:
             raise UnavailableError(Cause.MISSING_EVIDENCE, f"{name}: {service.problem}")
-        if not isinstance(service, SqlService):
+        if not takes_statements(service):
             raise UnavailableError(
                 Cause.EVALUATOR_ERROR, f"{name} is no database but a service of type {service.kind}"
             )

@@ -14,7 +14,11 @@ from pytest_evarness.core.interfaces import ServiceDownError
 from pytest_evarness.core.vocabulary import clip_payload
 from pytest_evarness.world.effect import as_text, fitted, kind_of_effect
 from pytest_evarness.world.filing import change_file
-from pytest_evarness.world.service import EffectFailedError, HttpService, SqlService
+from pytest_evarness.world.service import (
+    EffectFailedError,
+    takes_requests,
+    takes_statements,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -315,7 +319,7 @@ class _Attempt:
     def _http(self, asked: Mapping[str, Any]) -> _Answer:
         name = asked["service"]
         service = self.ground.services[name]
-        if not isinstance(service, HttpService):
+        if not takes_requests(service):
             raise EffectFailedError(f"{name}: takes no requests (it is a {service.kind})")
         lost: EffectFailedError | None = None
         number: int | None = None
@@ -351,7 +355,7 @@ class _Attempt:
     def _sql(self, asked: Mapping[str, Any]) -> _Answer:
         name = asked["service"]
         service = self.ground.services[name]
-        if not isinstance(service, SqlService):
+        if not takes_statements(service):
             raise EffectFailedError(f"{name}: takes no statements (it is a {service.kind})")
         try:
             change = service.execute(asked["statement"], asked["params"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +25,8 @@ __all__ = [
     "ServiceType",
     "SqlChange",
     "SqlService",
+    "takes_requests",
+    "takes_statements",
 ]
 
 
@@ -160,7 +162,6 @@ class QueryResult:
     is_cut: bool = False
 
 
-@runtime_checkable
 class SqlService(Service, Protocol):
     """A database.
 
@@ -214,7 +215,6 @@ class HttpAnswer:
     delay_ms: int = 0
 
 
-@runtime_checkable
 class HttpService(Service, Protocol):
     """An HTTP mock.
 
@@ -248,6 +248,19 @@ class HttpService(Service, Protocol):
 
     def drain(self) -> Sequence[JsonObject]:
         """Payloads of ``http_request`` events for what came since the last call, in order."""
+
+
+def takes_requests(service: Service) -> TypeGuard[HttpService]:
+    """Whether a service is asked over HTTP.
+
+    Its class is looked at and never the service: asking a mock for its address starts a server.
+    """
+    return hasattr(type(service), "request")
+
+
+def takes_statements(service: Service) -> TypeGuard[SqlService]:
+    """Whether a service is a database; its class is looked at."""
+    return hasattr(type(service), "execute")
 
 
 class ServiceType(Protocol):

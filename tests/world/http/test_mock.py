@@ -13,7 +13,7 @@ from pytest_evarness.core import c1
 from pytest_evarness.core.interfaces import ServiceDownError
 from pytest_evarness.world.http import journal
 from pytest_evarness.world.http.limit import MAX_BODY, MAX_KEPT
-from pytest_evarness.world.service import EffectFailedError, HttpService
+from pytest_evarness.world.service import EffectFailedError, takes_requests, takes_statements
 from tests.world.http.mocks import entries, mock
 
 
@@ -21,8 +21,15 @@ def digest(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def test_it_is_a_service_that_takes_requests() -> None:
-    assert isinstance(mock(), HttpService)
+def test_asking_what_kind_of_service_it_is_starts_no_server() -> None:
+    service = mock()
+    before = threading.active_count()
+    assert takes_requests(service)
+    assert not takes_statements(service)
+    assert threading.active_count() == before
+    assert service.address["port"]
+    assert threading.active_count() > before
+    service.close()
 
 
 def test_a_request_is_noted_with_all_that_can_be_asked_of_it() -> None:

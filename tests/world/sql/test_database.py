@@ -12,7 +12,7 @@ import pytest
 
 from pytest_evarness.core import c1
 from pytest_evarness.core.interfaces import ServiceDownError
-from pytest_evarness.world.service import EffectFailedError, QueryError, SqlService
+from pytest_evarness.world.service import EffectFailedError, QueryError, takes_statements
 from pytest_evarness.world.sql.base import ChangedError
 from tests.world.sql.engines import ENGINES, SERVERS, Opener, rows_of
 
@@ -47,7 +47,7 @@ servers = pytest.mark.parametrize("kind", SERVERS)
 def test_a_database_is_a_service_and_answers(kind: str, open_database: Opener) -> None:
     database = open_database(kind, INIT)
     assert database.problem is None
-    assert isinstance(database, SqlService)
+    assert takes_statements(database)
     assert (database.name, database.kind) == ("db", kind)
     assert rows_of(database, "SELECT count(*) FROM orders") == [(2,)]
 
