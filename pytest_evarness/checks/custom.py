@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import math
 import os
 import sys
 import warnings
@@ -28,6 +27,7 @@ from pytest_evarness.checks.command import (
 )
 from pytest_evarness.checks.found import bounded_text, found
 from pytest_evarness.checks.jsonvalue import NoJsonError, read_value
+from pytest_evarness.checks.judging.answer import number_shown, unit_number
 from pytest_evarness.checks.kind import (
     DEFAULT_TIMEOUT_SECONDS,
     CheckKind,
@@ -41,7 +41,7 @@ from pytest_evarness.core.json import kind_of, shown
 from pytest_evarness.core.outcome import Cause, Outcome
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.model import Absent, Strict, parse_model
-from pytest_evarness.source.number import exact
+from pytest_evarness.source.number import WrittenFloat
 from pytest_evarness.source.quote import nearest, quoted
 from pytest_evarness.world.process import (
     CannotRunError,
@@ -234,7 +234,7 @@ def read_result(gathered: Mapping[str, Any], seconds: float) -> Said | str:
     if asked.is_cut:
         return f"printed {stdout.size:,} bytes, which is no result; {quoted_output}"
     try:
-        value = read_value(asked.head)
+        value = read_value(asked.head, number=WrittenFloat)
     except NoJsonError as error:
         return f"what it printed is not one JSON document: {error}; {quoted_output}"
     problem = _problem(value)
@@ -244,7 +244,7 @@ def read_result(gathered: Mapping[str, Any], seconds: float) -> Said | str:
     reason = value.get("reason")
     return Said(
         passed=value["passed"],
-        score=None if score is None else exact(score),
+        score=None if score is None else unit_number(score),
         reason=None if reason is None else bounded_text(" ".join(reason.split())) or None,
         details=value.get("details"),
     )
@@ -273,9 +273,8 @@ def _problem(value: Any) -> str | None:
         return f"'passed' must be true or false, is {shown(value['passed'], 60)}"
     if "score" in value:
         score = value["score"]
-        is_number = isinstance(score, int | float) and not isinstance(score, bool)
-        if not is_number or not math.isfinite(score) or not 0 <= score <= 1:
-            return f"'score' must be a number from 0 to 1, is {shown(score, 60)}"
+        if unit_number(score) is None:
+            return f"'score' must be a number from 0 to 1, is {number_shown(score)}"
     if "reason" in value and not isinstance(value["reason"], str):
         return f"'reason' must be text, is a {kind_of(value['reason'])}"
     return None

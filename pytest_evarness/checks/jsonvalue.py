@@ -31,7 +31,8 @@ def read_value(text: str, *, number: Callable[[str], float] = float) -> Any:
         number: Makes a number of the digits of one with a point or an exponent.
 
     Raises:
-        NoJsonError: Anything else: nothing, two documents, a key twice in one mapping, ``NaN``.
+        NoJsonError: Anything else: nothing, two documents, a key twice in one mapping, ``NaN``,
+            half a surrogate pair.
     """
     if not text.strip():
         raise NoJsonError("it is empty")
@@ -52,7 +53,19 @@ def read_value(text: str, *, number: Callable[[str], float] = float) -> Any:
     if _is_deep(value):
         # How deep is too deep for the interpreter differs between versions; this is below all.
         raise NoJsonError(_BEYOND)
+    # Only an escape can bring one in, or a text that was no UTF-8 to begin with.
+    if not _is_unicode(value):
+        raise NoJsonError("it holds half of a surrogate pair, which is no character")
     return value
+
+
+def _is_unicode(value: Any) -> bool:
+    """Whether all texts can be written as UTF-8; ``value`` nests within bounds."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _told(error: json.JSONDecodeError) -> str:

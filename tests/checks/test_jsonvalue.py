@@ -24,6 +24,8 @@ from pytest_evarness.source.number import WrittenFloat
             '{"a": 1,\n}',
             "expecting property name enclosed in double quotes, at line 2 column 1",
         ),
+        ('{"a": ["\\ud800"]}', "it holds half of a surrogate pair, which is no character"),
+        ('{"\\udc00": 1}', "it holds half of a surrogate pair, which is no character"),
         ("[1, ]", "expecting value, at line 1 column 5"),
         ("1" * 5000, "it holds a number or a nesting beyond what can be read"),
         ("[" * 100_000, "it holds a number or a nesting beyond what can be read"),
@@ -33,6 +35,10 @@ def test_what_is_no_single_document(text: str, why: str) -> None:
     with pytest.raises(NoJsonError) as refused:
         read_value(text)
     assert str(refused.value) == why
+
+
+def test_a_whole_surrogate_pair_is_a_character() -> None:
+    assert read_value('["\\ud83d\\ude00"]') == ["\U0001f600"]
 
 
 @pytest.mark.parametrize("nested", ["[{}]", '{{"a": {}}}'])

@@ -5,17 +5,19 @@ Source: docs/checks/llm_as_judge.md, "The answer".
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from pytest_evarness.checks.found import bounded_text
 from pytest_evarness.checks.jsonvalue import NoJsonError, read_value
 from pytest_evarness.core.json import kind_of, shown
 from pytest_evarness.source.number import WrittenFloat, exact
 
-__all__ = ["MAX_ANSWER", "Opinion", "Remark", "read_answer", "unit_number"]
+__all__ = ["MAX_ANSWER", "Opinion", "Remark", "number_shown", "read_answer", "unit_number"]
 
 MAX_ANSWER = 8_192
 """Characters of an answer; a longer one is none, and its beginning is kept."""
@@ -85,6 +87,13 @@ def unit_number(value: object) -> Fraction | None:
     return found if 0 <= found <= 1 else None
 
 
+def number_shown(value: object) -> str:
+    """A value that is no such number, with the digits as they were written."""
+    if isinstance(value, WrittenFloat) and math.isfinite(value):
+        return bounded_text(value.written, 60)
+    return shown(value, 60)
+
+
 def read_answer(text: str, dimensions: Sequence[str], handles: Collection[str]) -> Opinion | str:
     """The opinion in a raw answer, or why it holds none.
 
@@ -105,7 +114,7 @@ def read_answer(text: str, dimensions: Sequence[str], handles: Collection[str]) 
         return "its answer has no 'score'"
     score = unit_number(value["score"])
     if score is None:
-        return f"its 'score' is no number from 0 to 1: {shown(value['score'], 60)}"
+        return f"its 'score' is no number from 0 to 1: {number_shown(value['score'])}"
     passed, problem = _passed(value)
     if problem is None:
         scores, problem = _scores(value, dimensions)
@@ -141,7 +150,7 @@ def _scores(
         score = unit_number(given[name])
         if score is None:
             problem = f"its score for {shown(name, 60)} is no number from 0 to 1"
-            return {}, f"{problem}: {shown(given[name], 60)}"
+            return {}, f"{problem}: {number_shown(given[name])}"
         scores[name] = score
     return scores, None
 
