@@ -260,7 +260,7 @@ def takes_requests(service: Service) -> TypeGuard[HttpService]:
 
 def takes_statements(service: Service) -> TypeGuard[SqlService]:
     """Whether a service is a database; its class is looked at."""
-    return hasattr(type(service), "execute")
+    return hasattr(type(service), "query")
 
 
 class ServiceType(Protocol):
