@@ -27,12 +27,14 @@ COMMANDS = (
     "retro",
     "diff",
     "slice",
+    "contracts",
+    "mutate",
     "schema",
     "patterns",
 )
 """In the order in which ``--help`` lists them; each is a module of this package."""
 
-LATER = ("mutate", "contracts", "compare")
+LATER = ("compare",)
 ALIASES = {"validate": "lint", "export": "render"}
 
 BUG = 70

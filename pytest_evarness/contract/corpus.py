@@ -41,7 +41,7 @@ KINDS: Final = ("positive", "negative", "missing_evidence", "adversarial")
 NEEDED: Final = KINDS[:3]
 """What a contract of a library has at least one of each."""
 
-ENTRY_KEYS: Final = ("events", "open", "uncovered", "expect", "survives")
+ENTRY_KEYS: Final = ("events", "open", "uncovered", "expect", "survives", "unnoticed")
 _IMPLIED: Final = {
     "positive": Outcome.PASS,
     "negative": Outcome.FAIL,
@@ -62,7 +62,8 @@ class CorpusEntry:
         events: ``{seq, type, node_id, payload}``, without the end that is supplied.
         open: No end is supplied, and none stands there.
         uncovered: Event types that the sources do not record.
-        survives: Mutants that no contract need notice, by name or by operation, and why.
+        survives: Mutants that are runs as good as the entry's own, by name, and why.
+        unnoticed: Mutants that ought to be noticed and are not, by name, and why.
     """
 
     kind: str
@@ -72,6 +73,7 @@ class CorpusEntry:
     open: bool = False
     uncovered: frozenset[str] = frozenset()
     survives: Mapping[str, str] = field(default_factory=dict)
+    unnoticed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -251,14 +253,19 @@ class _Reader:
         events = self.events(value.get("events"), at)
         uncovered = self.uncovered(value.get("uncovered", []), (*at, "uncovered"), events)
         expect = self.expect(kind, value, at)
-        survives = self.survives(kind, value, at)
+        survives = self.notes("survives", kind, value, at)
+        unnoticed = self.notes("unnoticed", kind, value, at)
+        for name in sorted(survives.keys() & unnoticed.keys()):
+            self.fault((*at, "unnoticed", name), "stands under 'survives' too", at_key=True)
         if is_open and events and events[-1]["type"] in TERMINAL_TYPES:
             self.fault(
                 (*at, "open"), "has an end", f"'{events[-1]['type']}'", "an open trace goes on"
             )
         if len(self.faults) > before or expect is None:
             return None
-        return CorpusEntry(kind, name, tuple(events), expect, is_open, uncovered, survives)
+        return CorpusEntry(
+            kind, name, tuple(events), expect, is_open, uncovered, survives, unnoticed
+        )
 
     def name(self, name: str, at: tuple[str | int, ...]) -> None:
         is_plain = name.isprintable() and name.strip() == name and not set(name) & set("[]")
@@ -295,12 +302,12 @@ class _Reader:
             self.fault((*at, "expect"), f"'{kind}' means {implied.word}", f"'{got}'")
         return outcome
 
-    def survives(
-        self, kind: str, value: Mapping[str, Any], at: tuple[str | int, ...]
+    def notes(
+        self, key: str, kind: str, value: Mapping[str, Any], at: tuple[str | int, ...]
     ) -> Mapping[str, str]:
-        got = value.get("survives", {})
-        here = (*at, "survives")
-        if "survives" in value and kind != "positive":
+        got = value.get(key, {})
+        here = (*at, key)
+        if key in value and kind != "positive":
             self.fault(here, "only positive entries are mutated", at_key=True)
         if not isinstance(got, Mapping):
             self.fault(here, "must be a mapping", shown(got, 60), "{MUTANT: why}")

@@ -9,12 +9,14 @@ Source: docs/contracts.md, "Mutants".
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_evarness.contract.corpus import CorpusEntry, closed_events, settled, trace_of
+from pytest_evarness.contract.rule import AtMost, Every, Pattern, roles_of
+from pytest_evarness.core.matcher import same
 from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.core.schema import Place, Schema
 from pytest_evarness.core.trace import TERMINAL_TYPES, Trace
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.json import JsonObject
     from pytest_evarness.core.registry import Registry
 
-__all__ = ["OPERATIONS", "EntryMutants", "Mutant", "mutants_of", "mutate"]
+__all__ = ["OPERATIONS", "EntryMutants", "Mutant", "Tally", "mutants_of", "mutate", "tally"]
 
 OPERATIONS: Final = ("drop", "double", "swap", "alter")
 _MAX_MUTANTS: Final = 5000
@@ -39,18 +41,20 @@ class Mutant:
         name: ``drop[1]``, ``swap[0,1]``, ``alter[1] args_digest=other``.
         says: The same in words.
         noticed_by: Contracts that told it from the entry, with what became of their pass.
-        why: The note that says why nobody need notice it; None without.
+        why: The note on it; None without, and for one that is noticed.
+        is_as_good: The note says that the mutant is a run as good as the entry's own.
     """
 
     name: str
     says: str
     noticed_by: tuple[tuple[str, str], ...] = ()
     why: str | None = None
+    is_as_good: bool = False
 
     @property
-    def survives(self) -> bool:
-        """Whether no contract noticed it."""
-        return not self.noticed_by
+    def is_noticed(self) -> bool:
+        """Whether a contract told it from the entry."""
+        return bool(self.noticed_by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,9 @@ class EntryMutants:
 
     Attributes:
         problem: Why the entry tells nothing: its contract does not pass on it.
-        stale: Notes that are about no mutant that survives.
+        stale: Notes that are about no mutant that goes unnoticed.
+        unread: Fields of its events, as ``TYPE.PATH``, that no contract of the set looks at; they
+            are not altered.
     """
 
     contract: str
@@ -67,11 +73,54 @@ class EntryMutants:
     mutants: tuple[Mutant, ...]
     problem: str | None = None
     stale: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
         """``ID::positive[NAME]``."""
         return f"{self.contract}::{self.entry.label}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many mutants there are, and what became of them.
+
+    Attributes:
+        noticed: By some contract of the set.
+        vacuous: Of these, only by passes that became vacuous.
+        as_good: Unnoticed, and rightly so by their notes.
+        admitted: Unnoticed, and wrongly so by their notes.
+        bare: Unnoticed, without a note.
+    """
+
+    total: int
+    noticed: int
+    vacuous: int
+    as_good: int
+    admitted: int
+    bare: int
+
+    @property
+    def due(self) -> int:
+        """Those that ought to be noticed."""
+        return self.total - self.as_good
+
+
+def tally(made: Sequence[EntryMutants]) -> Tally:
+    """Count the mutants of entries."""
+    mutants = [one for entry in made for one in entry.mutants]
+    unnoticed = [one for one in mutants if not one.is_noticed]
+    return Tally(
+        total=len(mutants),
+        noticed=len(mutants) - len(unnoticed),
+        vacuous=sum(
+            one.is_noticed and all(word == "vacuous" for _, word in one.noticed_by)
+            for one in mutants
+        ),
+        as_good=sum(one.is_as_good for one in unnoticed),
+        admitted=sum(one.why is not None and not one.is_as_good for one in unnoticed),
+        bare=sum(one.why is None for one in unnoticed),
+    )
 
 
 def mutate(
@@ -82,13 +131,16 @@ def mutate(
     """Every mutant of every positive entry, and who noticed it.
 
     Args:
-        tested: Contracts whose positive entries are mutated, with their corpora.
+        tested: Contracts whose positive entries are mutated, with their corpora; what fields hold
+            in their negative entries is among the values that fields are altered to.
         contracts: The set that looks at each mutant; drafts look at none.
     """
     from pytest_evarness.contract.evaluate import Evaluator
 
     judges = [one for one in contracts if one.status != "draft"]
     evaluator = Evaluator(judges, registry)
+    read = _Read(judges)
+    bad = _bad_values(corpus for _, corpus in tested)
 
     def words(trace: Trace) -> list[str]:
         found = (
@@ -106,21 +158,29 @@ def mutate(
             own = [w for one, w in zip(judges, before, strict=True) if one.id == contract.id]
             problem = None
             if own != ["pass"]:
-                problem = (
-                    f"'{contract.id}' does not pass on it (it is {own[0] if own else 'a draft'})"
-                )
+                said = own[0] if own else "a draft"
+                problem = f"'{contract.id}' does not pass on it ({said})"
             found = []
-            for name, says, events, is_open in mutants_of(entry, registry):
+            for name, says, events, is_open in mutants_of(entry, registry, read, bad):
                 trace = _traced(entry, contract, registry, events, is_open=is_open)
                 noticed = tuple(
                     (one.id, word)
                     for one, was, word in zip(judges, before, words(trace), strict=True)
                     if was == "pass" and word != "pass"
                 )
-                why = None if noticed else _note(entry, name)
-                found.append(Mutant(name, says, noticed, why))
+                as_good = None if noticed else _note(entry.survives, name)
+                admitted = None if noticed else _note(entry.unnoticed, name)
+                why = as_good if as_good is not None else admitted
+                found.append(Mutant(name, says, noticed, why, as_good is not None))
             made.append(
-                EntryMutants(contract.id, entry, tuple(found), problem, _stale(entry, found))
+                EntryMutants(
+                    contract.id,
+                    entry,
+                    tuple(found),
+                    problem,
+                    _stale(entry, found, _unaltered(entry, registry, found, bad)),
+                    tuple(read.unread(entry)),
+                )
             )
     return made
 
@@ -138,42 +198,127 @@ def _traced(
     return Trace(numbered, closed=not is_open, coverage=whole.coverage)
 
 
-def _note(entry: CorpusEntry, name: str) -> str | None:
-    """The note that covers a mutant: its own, else its place's, else its operation's."""
-    place = name.split(" ", 1)[0]
-    operation = place.split("[", 1)[0]
-    for key in (name, place, operation):
-        if key in entry.survives:
-            return entry.survives[key]
-    return None
+def _keys(name: str) -> tuple[str, str]:
+    """Notes that a mutant answers to: its name, and all alterations of its field."""
+    return name, name.partition("=")[0]
 
 
-def _stale(entry: CorpusEntry, mutants: Sequence[Mutant]) -> tuple[str, ...]:
-    used = set()
-    for mutant in mutants:
-        if mutant.why is not None:
-            place = mutant.name.split(" ", 1)[0]
-            names = (mutant.name, place, place.split("[", 1)[0])
-            used.add(next(key for key in names if key in entry.survives))
-    return tuple(key for key in entry.survives if key not in used)
+def _note(notes: Mapping[str, str], name: str) -> str | None:
+    return next((notes[key] for key in _keys(name) if key in notes), None)
+
+
+def _unaltered(
+    entry: CorpusEntry,
+    registry: Registry,
+    mutants: Sequence[Mutant],
+    bad: Mapping[tuple[str, tuple[str, ...]], Sequence[Any]],
+) -> set[str]:
+    """Mutants that a larger set of contracts would have: a note on one of them is not stale."""
+    if not entry.survives and not entry.unnoticed:
+        return set()
+    names = {name for name, *_ in mutants_of(entry, registry, lambda _, __: True, bad)}
+    return names - {one.name for one in mutants}
+
+
+def _stale(
+    entry: CorpusEntry, mutants: Sequence[Mutant], unaltered: Iterable[str]
+) -> tuple[str, ...]:
+    """Notes on what is noticed, or on what is no mutant in any set of contracts.
+
+    What fields are altered to depends on the set; which fields there are does not.
+    """
+    noticed = {one.name for one in mutants if one.is_noticed}
+    unnoticed = {one.name for one in mutants} - noticed | set(unaltered)
+    keys = {key for name in unnoticed for key in _keys(name)}
+    fields = {name.partition("=")[0] for name in (*noticed, *unnoticed)}
+    return tuple(
+        key
+        for key in (*entry.survives, *entry.unnoticed)
+        if key not in keys
+        and (key in noticed or "=" not in key or key.partition("=")[0] not in fields)
+    )
+
+
+def _bad_values(corpora: Iterable[Corpus]) -> dict[tuple[str, tuple[str, ...]], list[Any]]:
+    """What fields hold in negative entries, by event type and path, in the order of the files."""
+    found: dict[tuple[str, tuple[str, ...]], list[Any]] = {}
+    for corpus in corpora:
+        for entry in corpus.of_kind("negative"):
+            for event in entry.events:
+                payload: Any = event["payload"]
+                for steps, value in _leaves(payload, ()):
+                    known = found.setdefault((str(event["type"]), steps), [])
+                    if not any(same(value, one) for one in known):
+                        known.append(value)
+    return found
+
+
+class _Read:
+    """Which fields of events the contracts of a set look at."""
+
+    def __init__(self, contracts: Iterable[Contract]) -> None:
+        self._paths: dict[str | None, set[tuple[str | int | None, ...]]] = {}
+        for contract in contracts:
+            rule = contract.rule
+            for _, role in roles_of(rule):
+                for pattern in role:
+                    self._note(pattern, pattern)
+                    if isinstance(rule, Every):
+                        self._note(pattern, rule.condition)
+                    if isinstance(rule, AtMost):
+                        self._add(pattern, [path.names for path in rule.per])
+
+    def _note(self, whose: Pattern, pattern: Pattern) -> None:
+        paths = [path.names for path, _ in pattern.where] + [path.names for _, path in pattern.bind]
+        # Nobody knows what a predicate looks at.
+        self._add(whose, [*paths, ()] if pattern.satisfies is not None else paths)
+
+    def _add(self, whose: Pattern, paths: Iterable[tuple[str | int | None, ...]]) -> None:
+        for kind in whose.types or (None,):
+            self._paths.setdefault(kind, set()).update(paths)
+
+    def __call__(self, kind: str, steps: tuple[str, ...]) -> bool:
+        """Whether some contract looks at a field, at what holds it, or at what it holds."""
+        known = self._paths.get(kind, set()) | self._paths.get(None, set())
+        return any(path[: len(steps)] == steps[: len(path)] for path in known)
+
+    def unread(self, entry: CorpusEntry) -> Iterator[str]:
+        """The fields of an entry that none looks at, once each."""
+        found: dict[str, None] = {}
+        for event in entry.events:
+            kind, payload = str(event["type"]), event["payload"]
+            for steps, _ in _leaves(payload, ()):  # type: ignore[arg-type]
+                if not self(kind, steps):
+                    found[f"{kind}.{'.'.join(steps)}"] = None
+        yield from found
 
 
 # -- the mutants ---------------------------------------------------------------------------------
 
 
 def mutants_of(
-    entry: CorpusEntry, registry: Registry
+    entry: CorpusEntry,
+    registry: Registry,
+    read: Callable[[str, tuple[str, ...]], bool],
+    bad: Mapping[tuple[str, tuple[str, ...]], Sequence[Any]],
 ) -> Iterator[tuple[str, str, list[JsonObject], bool]]:
     """``(name, in words, events, is open)`` of every mutant of an entry.
 
     The end that is supplied is no event of the entry: it is supplied again. An entry that writes
     its own end loses it where that is dropped, and is open then.
+
+    Args:
+        read: Whether a field, by event type and path, is one to alter.
+        bad: Values by event type and path that fields are altered to beside the usual ones.
     """
-    yield from islice(_all(entry, registry), _MAX_MUTANTS)
+    yield from islice(_all(entry, registry, read, bad), _MAX_MUTANTS)
 
 
 def _all(
-    entry: CorpusEntry, registry: Registry
+    entry: CorpusEntry,
+    registry: Registry,
+    read: Callable[[str, tuple[str, ...]], bool],
+    bad: Mapping[tuple[str, tuple[str, ...]], Sequence[Any]],
 ) -> Iterator[tuple[str, str, list[JsonObject], bool]]:
     own = list(entry.events)
     end = closed_events(entry)[len(own) :]
@@ -193,7 +338,7 @@ def _all(
         says = f"{word(index + 1)} before {word(index)}"
         yield f"swap[{index},{index + 1}]", says, swapped + end, entry.open
     for index, event in enumerate(own):
-        for steps, what, says, altered in _altered(event, registry):
+        for steps, what, says, altered in _altered(event, registry, read, bad):
             events = [*own[:index], altered, *own[index + 1 :]]
             path = ".".join(steps)
             name = f"alter[{index}] {path}={what}"
@@ -201,19 +346,31 @@ def _all(
 
 
 def _altered(
-    event: JsonObject, registry: Registry
+    event: JsonObject,
+    registry: Registry,
+    read: Callable[[str, tuple[str, ...]], bool],
+    bad: Mapping[tuple[str, tuple[str, ...]], Sequence[Any]],
 ) -> Iterator[tuple[tuple[str, ...], str, str, JsonObject]]:
-    """Each leaf of the payload with another value, and each of them gone."""
+    """Each leaf of the payload with another value, and gone where its type can lack it."""
     payload: Any = event["payload"]
     kind = registry.event_types.find(str(event["type"]))
     schema = None if kind is None else Schema(kind.schema, is_listed=True)
     for steps, value in _leaves(payload, ()):
+        if not read(str(event["type"]), steps):
+            continue
         place = schema.place(steps) if schema is not None else None
         known = place.values() if isinstance(place, Place) else None
         for what, other in _others(value, known):
             says = f"{_short(other)} instead of {_short(value)}"
             yield steps, what, says, _with(event, steps, other)
-        yield steps, "gone", "gone", _without(event, steps)
+        tried = [value, *(other for _, other in _others(value, known))]
+        for other in bad.get((str(event["type"]), steps), ()):
+            if not any(same(other, one) for one in tried):
+                says = f"{_short(other)} instead of {_short(value)}"
+                yield steps, _short(other), says, _with(event, steps, other)
+        # An event that lacks what its type always has is a broken record, and no other run.
+        if not isinstance(place, Place) or place.may_miss:
+            yield steps, "gone", "gone", _without(event, steps)
 
 
 def _leaves(

@@ -1,0 +1,241 @@
+"""``pytest-evarness contracts``: the library in force, and where each contract comes from."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_evarness.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from pytest_evarness.contract.library import Library
+    from pytest_evarness.contract.model import Contract
+
+__all__ = ["HELP", "NAME", "add_arguments", "main"]
+
+NAME = "contracts"
+HELP = "list the contracts in force, or show one, or its versions"
+
+_HEAD = """# Contract library
+
+What each contract asserts, why, and what tested it before it judged anything."""
+_PACKAGED_HEAD = """# The packaged contracts
+
+What comes with the package. Each judges where a scenario or a graph names it, or where a library
+of the project repeats it with an `applies_to` of its own. What the columns on mutants count stands in
+[contracts.md](contracts.md#mutants).
+
+This page is written by `pytest-evarness contracts list --packaged --markdown`."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's words."""
+    from pytest_evarness.cli.session import add_project_arguments
+
+    parser.add_argument("action", choices=("list", "show", "history"), metavar="list|show|history")
+    parser.add_argument("id", nargs="?", metavar="ID", help="with show and history: the contract")
+    parser.add_argument(
+        "--beside",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="the folder of a scenario or graph, whose contracts.yaml is in force too; repeatable",
+    )
+    parser.add_argument(
+        "--packaged", action="store_true", help="with list: the packaged ones alone"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="JSON on standard output")
+    form.add_argument("--markdown", action="store_true", help="with list: a page about all of them")
+    add_project_arguments(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """List or show.
+
+    Returns:
+        0, or 1 where a library has mistakes, each told on standard error.
+
+    Raises:
+        UsageError: Words that do not go together, or an id that names nothing (exit 2).
+    """
+    from pytest_evarness.cli.session import build_settings, tell_broken_plugins, write_error
+    from pytest_evarness.pipeline import Engine
+
+    if (args.action == "list") is not (args.id is None):
+        rule = "names no contract" if args.action == "list" else "needs the id of a contract"
+        raise UsageError(f"contracts {args.action} {rule}")
+    if args.action != "list" and (args.markdown or args.packaged):
+        raise UsageError("--markdown and --packaged go with 'contracts list'")
+    beside = [Path(word).absolute() for word in args.beside]
+    for word, folder in zip(args.beside, beside, strict=True):
+        if not folder.is_dir():
+            raise UsageError(f"--beside: no such folder (got '{word}')")
+    with Engine(build_settings(args, [])) as engine:
+        tell_broken_plugins(engine)
+        library = engine.library
+        if args.action == "list":
+            text = _list(library, beside, args)
+        else:
+            try:
+                contract = library.resolve(args.id, beside=beside)
+            except InputError as error:
+                raise UsageError(str(error)) from None
+            text = (
+                _show(library, contract, args)
+                if args.action == "show"
+                else _history(contract, args)
+            )
+        sys.stdout.write(text)
+        for mistake in library.errors:
+            write_error(str(mistake))
+        return int(bool(library.errors))
+
+
+def _list(library: Library, beside: Sequence[Path], args: argparse.Namespace) -> str:
+    from pytest_evarness.report.text import clean
+
+    contracts = []
+    for name in library.ids(beside):
+        try:
+            contracts.append(library.resolve(name, beside=beside))
+        except InputError:
+            continue  # told with the mistakes of its file
+    if args.packaged:
+        contracts = [one for one in contracts if one.label == "packaged"]
+    if args.json:
+        return _dumped([_record(library, one) for one in contracts])
+    if args.markdown:
+        from pytest_evarness.report.library import library_page
+
+        return library_page(library, contracts, _PACKAGED_HEAD if args.packaged else _HEAD)
+    width = max((len(one.name) for one in contracts), default=0)
+    lines = []
+    for one in contracts:
+        words = [_status(one), one.severity.value, _tested(library, one)]
+        if one.applies_to is not None:
+            words.append(f"applies to {json.dumps(one.applies_to.as_json())}")
+        lines.append(f"{one.name:<{width}}  {one.label} {one.path}:{one.line}  {', '.join(words)}")
+        lines += [f"{'':<{width}}  in the place of {_place(other)}" for other in one.replaced]
+    return clean("\n".join(lines)) + "\n"
+
+
+def _status(contract: Contract) -> str:
+    if contract.status != "active":
+        return contract.status
+    return "hard" if contract.gate else "no gate"
+
+
+def _tested(library: Library, contract: Contract) -> str:
+    if contract.untested:
+        return "untested"
+    why = library.why_broken(contract)
+    if why is not None:
+        return "FAILS its corpus"
+    return f"{len(library.corpus_results(contract))} entries"
+
+
+def _place(contract: Contract) -> str:
+    return f"{contract.name} ({contract.label} {contract.path}:{contract.line})"
+
+
+def _record(library: Library, contract: Contract) -> dict[str, Any]:
+    row = library.corpus_row(contract)
+    return {
+        **contract.definition(),
+        "layer": contract.label,
+        "path": contract.path,
+        "line": contract.line,
+        "untested": contract.untested,
+        "needs": sorted(contract.required_types),
+        "corpus": None
+        if row is None
+        else {"entries": row.entries, "digest": row.digest, "failed": list(row.failed)},
+        "replaced": [
+            {"version": one.version, "layer": one.label, "path": one.path, "line": one.line}
+            for one in contract.replaced
+        ],
+    }
+
+
+def _show(library: Library, contract: Contract, args: argparse.Namespace) -> str:
+    from pytest_evarness.report.library import assertion_yaml
+    from pytest_evarness.report.text import clean
+
+    if args.json:
+        return _dumped(_record(library, contract))
+    applies_to = contract.applies_to
+    facts = {
+        "title": contract.title,
+        "description": contract.description,
+        "status": _status(contract),
+        "severity": contract.severity.value,
+        "owner": contract.owner,
+        "rationale": contract.rationale,
+        "threat": contract.threat,
+        "from": f"{contract.label} {contract.path}:{contract.line}",
+        "replaces": "; ".join(_place(one) for one in contract.replaced),
+        "applies to": "" if applies_to is None else json.dumps(applies_to.as_json()),
+        "enforced by": ", ".join(contract.enforced_by),
+        "vacuous": "" if contract.vacuous == "pass" else f"counts as {contract.vacuous}",
+        "needs": ", ".join(sorted(contract.required_types)),
+    }
+    lines = [contract.name]
+    lines += [f"  {word + ':':<13}{text}" for word, text in facts.items() if text]
+    lines += ["  asserts:", *(f"    {line}" for line in assertion_yaml(contract).splitlines())]
+    results = library.corpus_results(contract)
+    lines.append(f"  corpus:      {_tested(library, contract)}")
+    lines += [
+        f"    {'ok' if one.problem is None else 'WRONG'}  {one.entry.label}"
+        + ("" if one.problem is None else f": {one.problem}")
+        for one in results
+    ]
+    return clean("\n".join(lines)) + "\n"
+
+
+def _history(contract: Contract, args: argparse.Namespace) -> str:
+    """Versions, the newest first: what the file says of them, and what stands below in force."""
+    from pytest_evarness.report.text import clean
+
+    said: dict[int, dict[str, Any]] = {}
+    for one in contract.history:
+        entry: Any = one
+        said.setdefault(int(entry["version"]), {}).update(
+            {key: entry[key] for key in ("date", "change") if key in entry}
+        )
+    places = {one.version: one for one in (*contract.replaced, contract)}
+    versions = sorted({*said, *places}, reverse=True)
+    rows = [
+        {
+            "version": version,
+            "date": said.get(version, {}).get("date"),
+            "change": said.get(version, {}).get("change"),
+            "from": _place(places[version]) if version in places else None,
+            "in_force": version == contract.version,
+        }
+        for version in versions
+    ]
+    if args.json:
+        return _dumped(rows)
+    lines = [contract.id]
+    for row in rows:
+        words = [
+            str(row["date"] or ""),
+            str(row["change"] or ("" if said else "no history is written")),
+        ]
+        text = "  ".join(word for word in words if word)
+        lines.append(
+            f"  {'*' if row['in_force'] else ' '} version {row['version']}  {text}".rstrip()
+        )
+        if row["from"] is not None:
+            lines.append(f"      {row['from']}")
+    return clean("\n".join(lines)) + "\n"
+
+
+def _dumped(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=True, default=float) + "\n"

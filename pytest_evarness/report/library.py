@@ -1,0 +1,126 @@
+"""A contract library as a page: what each contract asserts, why, and what tested it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pytest_evarness.contract.corpus import KINDS
+from pytest_evarness.contract.mutation import EntryMutants, Tally, mutate, tally
+from pytest_evarness.core import c1
+
+if TYPE_CHECKING:
+    from pytest_evarness.contract.corpus import Corpus
+    from pytest_evarness.contract.library import Library
+    from pytest_evarness.contract.model import Contract
+
+__all__ = ["assertion_yaml", "library_page", "share"]
+
+
+def assertion_yaml(contract: Contract) -> str:
+    """The assertion as a file would write it."""
+    import yaml
+
+    # Through the canonical text: YAML knows no number that remembers its digits.
+    plain = json.loads(c1.text(contract.body))
+    text: str = yaml.safe_dump(
+        _in_written_order(plain, contract.body), sort_keys=False, width=96, default_flow_style=None
+    )
+    return text.rstrip("\n")
+
+
+def _in_written_order(plain: object, written: object) -> object:
+    if isinstance(plain, dict) and isinstance(written, dict):
+        return {key: _in_written_order(plain[key], written[key]) for key in written}
+    if isinstance(plain, list) and isinstance(written, (list, tuple)):
+        return [_in_written_order(one, other) for one, other in zip(plain, written, strict=True)]
+    return plain
+
+
+def share(counts: Tally) -> str:
+    """``10 of 11``: the noticed ones of those that ought to be."""
+    return f"{counts.noticed} of {counts.due}"
+
+
+def library_page(library: Library, contracts: Sequence[Contract], head: str) -> str:
+    """Markdown for a set of contracts; together they look at each mutant.
+
+    Args:
+        head: What stands before the first contract.
+
+    Raises:
+        InputError: A corpus cannot be read.
+    """
+    corpora = [(one, library.corpus_of(one)) for one in contracts]
+    tested = [(one, corpus) for one, corpus in corpora if corpus is not None]
+    made = mutate(tested, contracts, library.registry)
+    parts = [head.rstrip("\n"), "", *_overview(contracts, made)]
+    for contract, corpus in corpora:
+        own = [one for one in made if one.contract == contract.id]
+        parts += ["", *_section(contract, corpus, own)]
+    return "\n".join(parts) + "\n"
+
+
+def _overview(contracts: Sequence[Contract], made: Sequence[EntryMutants]) -> list[str]:
+    rows = [
+        "| contract | severity | enforced by | mutants | noticed | as good | unnoticed |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for contract in contracts:
+        counts = tally([one for one in made if one.contract == contract.id])
+        enforced = ", ".join(contract.enforced_by) or "-"
+        name = f"[`{contract.id}`](#{contract.id})"
+        rows.append(
+            f"| {name} | {contract.severity.value} | {enforced} | {counts.total} |"
+            f" {counts.noticed} | {counts.as_good} | {counts.admitted + counts.bare} |"
+        )
+    counts = tally(made)
+    rows.append(
+        f"| all | | | {counts.total} | {counts.noticed} | {counts.as_good} |"
+        f" {counts.admitted + counts.bare} |"
+    )
+    return rows
+
+
+def _section(contract: Contract, corpus: Corpus | None, made: Sequence[EntryMutants]) -> list[str]:
+    lines = [f"## {contract.id}", ""]
+    if contract.description or contract.title:
+        lines += [contract.description or contract.title, ""]
+    lines += ["```yaml", assertion_yaml(contract), "```", ""]
+    facts = {
+        "version": f"{contract.version}, {contract.status}"
+        + ("" if contract.gate else ", no gate"),
+        "owner": contract.owner,
+        "rationale": contract.rationale,
+        "threat": contract.threat,
+        "applies to": ""
+        if contract.applies_to is None
+        else json.dumps(contract.applies_to.as_json()),
+        "needs": ", ".join(f"`{name}`" for name in sorted(contract.required_types)),
+    }
+    lines += ["| | |", "| --- | --- |"]
+    lines += [f"| {word} | {text} |" for word, text in facts.items() if text]
+    for kind in KINDS if corpus is not None else ():
+        names = ", ".join(f"`{entry.name}`" for entry in corpus.of_kind(kind)) if corpus else ""
+        lines.append(f"| {kind} | {names or 'none'} |")
+    counts = tally(made)
+    if not counts.total:
+        return lines
+    lines += [
+        "",
+        f"Of the {counts.total} mutants of its positive entries {share(counts)} that ought",
+    ]
+    lines[-1] += " to be noticed are. The others:"
+    lines += ["", "| mutant | | why nobody notices it |", "| --- | --- | --- |"]
+    for entry in made:
+        for mutant in entry.mutants:
+            if not mutant.is_noticed:
+                word = "as good" if mutant.is_as_good else "a gap"
+                why = mutant.why or "no note says why"
+                name = f"`{entry.entry.name}` `{mutant.name}`".replace("|", "\\|")
+                lines.append(f"| {name} | {word} | {why} |")
+    unread = sorted({name for one in made for name in one.unread})
+    if unread:
+        lines += ["", f"No contract of the library reads {', '.join(f'`{n}`' for n in unread)}."]
+    return lines
