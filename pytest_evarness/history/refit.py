@@ -235,7 +235,7 @@ class _Refitting:
 
     def _outside(self) -> set[str]:
         """Nodes that lead to no event of the finding."""
-        from pytest_evarness.history.slicing import ancestors
+        from pytest_evarness.report.causal import ancestors
 
         events, witness = self.target.trace.events, self.target.finding.witness
         nearest: Any = witness.nearest[:1]

@@ -10,13 +10,14 @@ Source: docs/history.md, "slice".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.core.trace import TERMINAL_TYPES, Trace
 from pytest_evarness.errors import InputError
+from pytest_evarness.report.causal import ancestors, ties
 
 if TYPE_CHECKING:
     from pytest_evarness.contract.model import Contract
@@ -40,9 +41,6 @@ MAX_WORK = 2_000_000
 
 SUPPLIED_END: Mapping[str, Any] = {"type": "run_finished", "node_id": None, "payload": {}}
 """The end that a corpus supplies where an entry has none."""
-
-_DIGESTS = ("args_digest", "artifact_digest")
-_INTENTS = ("intent_id",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +251,8 @@ class _Cutting:
             for at, event in enumerate(self.all)
             if at in roots or event["node_id"] is None or event["node_id"] in above
         }
-        ties = {tie for at in roots if at < len(self.all) for tie in _ties(self.all[at])}
-        needed.update(at for at, event in enumerate(self.all) if not ties.isdisjoint(_ties(event)))
+        tied = {tie for at in roots if at < len(self.all) for tie in ties(self.all[at])}
+        needed.update(at for at, event in enumerate(self.all) if not tied.isdisjoint(ties(event)))
         return needed
 
     # -- events
@@ -286,31 +284,3 @@ class _Cutting:
         again = self.judge.over(changed)
         same = signature(again, lambda seq: seq) == signature(finding, lambda seq: seq)
         return (changed, again) if same else None
-
-
-def _ties(event: TraceEvent) -> Iterator[tuple[str, Any]]:
-    payload = event["payload"]
-    if not isinstance(payload, Mapping):
-        return
-    for name in _DIGESTS:
-        if isinstance(payload.get(name), str):
-            yield "digest", payload[name]
-    for name in _INTENTS:
-        if isinstance(payload.get(name), str):
-            yield "intent", payload[name]
-
-
-def ancestors(graph: Mapping[str, Any], node: object) -> set[object]:
-    """The node of a graph document and all that lead to it."""
-    edges = [edge for edge in graph.get("edges") or () if isinstance(edge, Mapping)]
-    into: dict[object, list[object]] = {}
-    for edge in edges:
-        into.setdefault(edge.get("to"), []).append(edge.get("from"))
-    found: set[object] = set()
-    todo = [node]
-    while todo:
-        one = todo.pop()
-        if one is not None and one not in found:
-            found.add(one)
-            todo.extend(into.get(one, ()))
-    return found

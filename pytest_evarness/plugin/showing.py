@@ -71,8 +71,9 @@ def _text(item: PlannedItem, finding: Finding, how: str, category: str | None) -
         return first_line(finding.reason)
     body = finding_text(finding, item)
     if category == "indeterminate":
-        causes = ", ".join(str(cause.value) for cause in finding.causes)
-        return f"indeterminate ({causes}): {body}"
+        from pytest_evarness.report.wording import causes_text
+
+        return f"indeterminate ({causes_text(finding.causes)}): {body}"
     if category == "missed":
         return f"missed (weight {fraction_text(item.weight)}): {body}"
     return body
@@ -90,6 +91,12 @@ def _properties(item: PlannedItem, finding: Finding) -> list[tuple[str, object]]
         properties.append(
             ("evarness.causes", ",".join(str(cause.value) for cause in finding.causes))
         )
+    from pytest_evarness.report.wording import side_of
+
+    side = side_of(finding)
+    if side is not None:
+        properties.append(("evarness.fault", side))
+    properties.append(("evarness.label", item.label))
     if finding.score is not None:
         properties.append(("evarness.score", fraction_text(finding.score)))
     if finding.version is not None:

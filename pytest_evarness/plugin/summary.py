@@ -8,6 +8,7 @@ from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.plugin.account import SKIPPED_BY_MARK, listed
 from pytest_evarness.plugin.text import clean, first_line, one_line
 from pytest_evarness.report.graded import GRADED, despite_lines, remarks_on, review_line
+from pytest_evarness.report.wording import causes_text, side_of, side_sentence
 
 if TYPE_CHECKING:
     import pytest
@@ -108,8 +109,9 @@ def _verdicts(state: SessionState) -> list[tuple[str, dict[str, bool]]]:
         lines.append((f"UNDECIDED {record.nodeid}", {"red": True, "bold": True}))
         for finding in record.findings:
             if finding.gate and finding.outcome is Outcome.INDETERMINATE:
-                causes = ", ".join(str(cause.value) for cause in finding.causes)
                 text = first_line(clean(finding.reason))
+                side = "" if side_of(finding) != "evaluator" else f"; {side_sentence(finding)}"
+                causes = f"{causes_text(finding.causes)}{side}"
                 lines.append((f"  {finding.id}: {text} ({causes})", {}))
         lines.extend((line, {}) for line in _reviews(state, record.nodeid))
     for record in by_verdict["valid"]:
@@ -146,6 +148,8 @@ def _primary(record: CaseRecord) -> list[str]:
     ]
     primary = next((one for one in failed if one.id == record.primary), failed[0])
     lines = [f"  {primary.id}: {first_line(clean(primary.reason))}"]
+    hardness = "gate, " if primary.gate else ""
+    lines.append(f"    {hardness}severity {primary.severity.value}")
     witness = primary.witness
     if witness.expected is not None:
         lines.append(f"    expected {first_line(clean(witness.expected))}")

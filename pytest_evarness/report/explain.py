@@ -8,15 +8,18 @@ Source: docs/reports.md, "What a reader sees first".
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_evarness.core.event import is_tainted
 from pytest_evarness.core.finding import fraction_text
 from pytest_evarness.core.json import shown
-from pytest_evarness.core.outcome import Cause, Outcome
+from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.core.registry import nearest
 from pytest_evarness.errors import InputError
+from pytest_evarness.report.causal import ancestors, are_tied
+from pytest_evarness.report.containment import agreement_of, label_line
 from pytest_evarness.report.graded import (
     WELL,
     composite_lines,
@@ -27,6 +30,7 @@ from pytest_evarness.report.graded import (
 )
 from pytest_evarness.report.judged import JudgedCase, JudgedItem, judged_cases
 from pytest_evarness.report.text import bounded, clean, one_line
+from pytest_evarness.report.wording import MEANINGS, side_sentence
 from pytest_evarness.report.world import world_lines
 
 if TYPE_CHECKING:
@@ -67,15 +71,6 @@ _STOPS = frozenset(
 )
 
 _DIGEST = re.compile(r"(sha256:[0-9a-f]{12})[0-9a-f]{52}")
-
-_MEANING = {
-    Cause.MISSING_EVIDENCE: "something that was needed to decide was not recorded or not scripted",
-    Cause.MALFORMED_EVIDENCE: "what was recorded cannot be taken at its word",
-    Cause.STALE_EVIDENCE: "what was recorded is older than what it is to prove",
-    Cause.CONTRADICTORY_EVIDENCE: "two records of one thing disagree",
-    Cause.UNFINISHED_RUN: "the run did not come to an end, so what follows could still decide it",
-    Cause.EVALUATOR_ERROR: "the judging itself broke: nothing is said about the harness",
-}
 
 
 def explain(statement: Mapping[str, Any], target: str | None = None) -> str:
@@ -240,7 +235,7 @@ def _quality(case: JudgedCase) -> Iterator[str]:
 def _indeterminate(case: JudgedCase, undecided: Sequence[JudgedItem]) -> Iterator[str]:
     first = undecided[0].finding
     assert first is not None, "what is undecided was judged"
-    yield f"Indeterminate: {one_line(first.reason, 600)}"
+    yield f"Indeterminate, {side_sentence(first)}: {one_line(first.reason, 600)}"
     yield ""
     yield "missing evidence"
     for judged in undecided:
@@ -265,7 +260,7 @@ def _missing(judged: JudgedItem) -> Iterator[str]:
     assert finding is not None, "what is undecided was judged"
     yield f"  {one_line(judged.item.id)}: {one_line(finding.reason, 600)}"
     for cause in finding.causes:
-        yield f"    {cause.value}: {_MEANING[cause]}"
+        yield f"    {cause.value}: {MEANINGS[cause]}"
     if finding.leaning is not None:
         yield f"    leaning: {finding.leaning.word}, if the run had ended there"
     for claim in finding.witness.absent:
@@ -274,6 +269,18 @@ def _missing(judged: JudgedItem) -> Iterator[str]:
         yield f"    note: {one_line(note)}"
     if finding.looked_at:
         yield f"    looked at: {one_line('; '.join(finding.looked_at), 600)}"
+    for line in _needed(judged):
+        yield f"  {line}"
+
+
+def _needed(judged: JudgedItem) -> Iterator[str]:
+    """What has to be there for the item to be decided."""
+    from pytest_evarness.checks.required import required_evidence
+    from pytest_evarness.core.registry import packaged_registry
+
+    needed = required_evidence(judged.item, packaged_registry())
+    if needed:
+        yield f"  needs: {one_line('; '.join(needed), 600)}"
 
 
 def _pause(case: JudgedCase) -> Iterator[str]:
@@ -299,7 +306,7 @@ def _invalid(case: JudgedCase, judged: JudgedItem) -> Iterator[str]:
         _impact(case, finding),
         _evidence(case, judged, finding),
         _causal_path(case, finding),
-        _containment(case, finding),
+        _containment(case, judged, finding),
         _repair(judged, finding),
         _despite(case),
     )
@@ -314,20 +321,27 @@ def _verdict(case: JudgedCase, judged: JudgedItem, finding: Finding) -> Iterator
     # An invariant that decides alone fails the session and leaves the hard verdict as it is.
     word = "Invalid" if case.verdict == "invalid" else "Failed"
     yield f"{word}: {one_line(finding.reason, 600)}"
-    kind = "gate" if judged.item.gate else "invariant that decides alone"
-    yield f"  {kind} {one_line(judged.item.id)}, severity {finding.severity.value}"
+    yield f"  {_weight_of(judged)} {one_line(judged.item.id)}, severity {finding.severity.value}"
     if judged.item.description and judged.item.description != finding.reason:
         yield f"  rule: {one_line(judged.item.description, 600)}"
     related = [
-        one.item.id
-        for one in _of(case, Outcome.FAIL)
-        if one is not judged and one.item.kind != "score"
+        one for one in _of(case, Outcome.FAIL) if one is not judged and one.item.kind != "score"
     ]
-    if related:
-        yield f"  related: {one_line(', '.join(related), 600)}"
-    for rule in related:
+    for one in related:
+        yield (
+            f"  related: {one_line(one.item.id)} ({_weight_of(one)}, severity"
+            f" {one.item.severity.value})"
+        )
+    for rule in (one.item.id for one in related):
         for remark in remarks_on(rule, _findings(case)):
             yield f"    {remark}"
+
+
+def _weight_of(judged: JudgedItem) -> str:
+    """How hard it is, which says nothing of how severe."""
+    if judged.item.gate:
+        return "gate"
+    return "invariant that decides alone" if judged.item.decides else "weighted invariant"
 
 
 def _start(finding: Finding) -> int:
@@ -392,6 +406,9 @@ def _evidence(case: JudgedCase, judged: JudgedItem, finding: Finding) -> Iterato
         yield f"  looked at: {one_line('; '.join(finding.looked_at), 600)}"
     for remark in remarks_on(finding.id, _findings(case)):
         yield f"  {remark}"
+    yield from _needed(judged)
+    if finding.label == "preventive" and case.events is not None:
+        yield f"  {one_line(agreement_of(case.events, case.world).line, 900)}"
     runs = {run["label"]: run for run in case.replica["runs"]}
     if "b" not in runs:
         yield f"  run B could not be made: {one_line(str(case.replica['error_b']))}"
@@ -440,11 +457,11 @@ def _causal_path(case: JudgedCase, finding: Finding) -> Iterator[str]:
         yield "  none: events alone do not show this violation"
         return
     last = case.events[start]
-    above = _ancestors(case.graph or {}, last["node_id"])
+    above = ancestors(case.graph or {}, last["node_id"])
     chosen = [
         event
         for event in case.events[:start]
-        if _is_tied(event, last)
+        if are_tied(event, last)
         or (event["node_id"] in above and event["type"] not in _LIFECYCLE)
         or (last["node_id"] is None and event["type"] not in _LIFECYCLE)
     ]
@@ -454,36 +471,8 @@ def _causal_path(case: JudgedCase, finding: Finding) -> Iterator[str]:
     yield _event(last, mark=">")
 
 
-def _ancestors(graph: Mapping[str, Any], node: object) -> set[object]:
-    """The node and all that lead to it."""
-    edges = [edge for edge in graph.get("edges") or () if isinstance(edge, Mapping)]
-    into: dict[object, list[object]] = {}
-    for edge in edges:
-        into.setdefault(edge.get("to"), []).append(edge.get("from"))
-    found: set[object] = set()
-    todo = [node]
-    while todo:
-        one = todo.pop()
-        if one is not None and one not in found:
-            found.add(one)
-            todo.extend(into.get(one, ()))
-    return found
-
-
-def _is_tied(event: TraceEvent, last: TraceEvent) -> bool:
-    mine, its = event["payload"], last["payload"]
-    digest = its.get("args_digest") or its.get("artifact_digest")
-    if digest is not None and digest in (mine.get("args_digest"), mine.get("artifact_digest")):
-        return True
-    intent = its.get("intent_id")
-    return intent is not None and mine.get("intent_id") == intent
-
-
-def _containment(case: JudgedCase, finding: Finding) -> Iterator[str]:
-    if finding.label == "preventive":
-        yield "  preventive: an enforcement that the rule names is active in this graph"
-    else:
-        yield "  detection-only: nothing that the rule names would have stopped it"
+def _containment(case: JudgedCase, judged: JudgedItem, finding: Finding) -> Iterator[str]:
+    yield f"  {one_line(label_line(judged.item, finding.label))}"
     if case.events is None:
         return
     start = _start(finding)
@@ -520,6 +509,11 @@ def _repair(judged: JudgedItem, finding: Finding) -> Iterator[str]:
             said = True
     if not said:
         yield "  no candidate came near, and the rule names neither owner nor rationale"
+    if judged.item.kind in ("contract", "trace"):
+        yield (
+            "  the fewest events with this finding: pytest-evarness slice BUNDLE"
+            f" {one_line(shlex.quote(judged.nodeid), 600)}"
+        )
 
 
 def _despite(case: JudgedCase) -> Iterator[str]:
@@ -548,7 +542,10 @@ def _one(case: JudgedCase, judged: JudgedItem) -> Iterator[str]:
     if judged.item.kind != "score" and finding.outcome is Outcome.FAIL:
         yield from _invalid(case, judged) if judged.item.decides else _missed(case, judged, finding)
     elif finding.outcome is Outcome.INDETERMINATE:
-        yield f"Indeterminate: {one_line(finding.reason, 600)}"
+        yield f"Indeterminate, {side_sentence(finding)}: {one_line(finding.reason, 600)}"
+        yield (
+            f"  {_weight_of(judged)} {one_line(judged.item.id)}, severity {finding.severity.value}"
+        )
         yield ""
         yield "missing evidence"
         yield from _missing(judged)

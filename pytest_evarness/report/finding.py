@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.outcome import Outcome
+from pytest_evarness.report.wording import side_sentence
 
 if TYPE_CHECKING:
     from pytest_evarness.core.finding import Finding
@@ -24,6 +25,10 @@ def _lines(finding: Finding, item: PlannedItem) -> Iterator[str]:
     yield finding.reason
     if finding.outcome is Outcome.PASS:
         return
+    fault = side_sentence(finding)
+    if fault is not None and finding.outcome is Outcome.INDETERMINATE:
+        yield f"  fault:    {fault}"
+    yield f"  severity: {finding.severity.value}{', a gate' if item.gate else ''}"
     if item.description and item.description != finding.reason:
         yield f"  rule:     {item.description}"
     witness = finding.witness

@@ -17,6 +17,7 @@ from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.report.finding import finding_text
 from pytest_evarness.report.judged import judged_cases
 from pytest_evarness.report.text import bounded, clean, one_line
+from pytest_evarness.report.wording import causes_text, side_of
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -132,7 +133,7 @@ def _result(judged: JudgedItem) -> tuple[str | None, str, str, str]:
         if judged.why_not is not None:
             return "skipped", "evarness.deselected", judged.why_not, ""
         return "skipped", "evarness.not_run", "planned, and did not run to a judgement", ""
-    causes = ", ".join(str(cause.value) for cause in finding.causes)
+    causes = causes_text(finding.causes)
     head = {
         "missed": f"missed (weight {fraction_text(judged.item.weight)}): ",
         "indeterminate": f"indeterminate ({causes}): ",
@@ -176,11 +177,15 @@ def _properties(case: JudgedCase, judged: JudgedItem) -> Iterator[tuple[str, str
         yield "evarness.vacuous", str(finding.vacuous).lower()
         if finding.causes:
             yield "evarness.causes", ",".join(str(cause.value) for cause in finding.causes)
+        side = side_of(finding)
+        if side is not None:
+            yield "evarness.fault", side
         if finding.score is not None and finding.outcome is not Outcome.INDETERMINATE:
             yield "evarness.score", fraction_text(finding.score)
     yield "evarness.gate", str(item.gate).lower()
     yield "evarness.weight", fraction_text(item.weight)
     yield "evarness.severity", str(item.severity.value)
+    yield "evarness.label", item.label
     if item.version is not None:
         name = (item.definition or {}).get("id", item.id)
         yield "evarness.contract", f"{name}@{item.version}"

@@ -129,6 +129,8 @@ def test_the_xml_of_pytest_tells_the_outcomes_apart(session: Session) -> None:
         "evarness.weight": "1",
         "evarness.severity": "critical",
         "evarness.causes": "malformed_evidence",
+        "evarness.fault": "evidence",
+        "evarness.label": "detection-only",
         "evarness.trace_digest": digest,
     }
     assert properties(cases["missed"])["evarness.score"] == "0"

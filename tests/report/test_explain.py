@@ -97,7 +97,9 @@ def test_repair_names_owner_and_candidates() -> None:
 
 def test_an_undecided_case_names_the_missing_evidence() -> None:
     text = explain(statement_of(UNDECIDED), "undecided")
-    assert text.splitlines()[1].startswith("Indeterminate: the run is paused")
+    assert text.splitlines()[1].startswith(
+        "Indeterminate, the evidence does not decide: the run is paused"
+    )
     assert "unfinished_run: the run did not come to an end" in text
     assert "leaning: pass" in text
     assert 'node "n3" asks: "Send it?"' in text
@@ -108,6 +110,34 @@ def test_a_run_that_did_not_reproduce_shows_where_the_runs_part() -> None:
     text = explain(statement_of(APPROVE, records=[record]), "approve")
     assert "Invalid: " in text
     assert "events: both runs DIFFER" in text
+
+
+def test_where_the_judging_broke_it_says_that_of_us_and_not_of_the_harness() -> None:
+    spec = changed(APPROVE, case="lonely")
+    text = explain(statement_of(spec, records=[record_of(spec, error_b="the mirror died")]))
+    head = "::lonely\nIndeterminate, the judging broke, not the harness: run B could not be made"
+    assert head in text
+    assert "evaluator_error: the judging itself broke: nothing is said about the harness" in text
+
+
+def test_severity_stands_apart_from_hardness_for_the_failure_and_for_what_is_related() -> None:
+    spec = changed(WEIGHED, case="bad", contracts={**FORBIDDEN, "also": FORBIDDEN["never-sends"]})
+    lines = explain(statement_of(spec), "bad").splitlines()
+    assert "  gate never-sends, severity critical" in lines
+    assert "  related: also (gate, severity critical)" in lines
+
+
+def test_an_item_says_what_evidence_it_needs() -> None:
+    text = explain(statement_of(BAD), "bad::never-sends")
+    assert "  needs: events tool_called; the end of the run" in text.splitlines()
+    undecided = explain(statement_of(UNDECIDED), "undecided::approval-precedes-send")
+    assert "    needs: events approval_granted, tool_called; the end of the run" in undecided
+
+
+def test_repair_names_the_command_that_cuts_the_run_down() -> None:
+    repair = explain(statement_of(BAD)).split("\nrepair\n")[1].split("\n\n")[0]
+    command = "pytest-evarness slice BUNDLE scenarios/send.yaml::bad::never-sends"
+    assert f"  the fewest events with this finding: {command}" in repair
 
 
 def test_a_case_that_did_not_run_says_so() -> None:
