@@ -341,6 +341,7 @@ def _workspace(scene: Scene, *, is_copy: bool) -> Iterator[Path]:
             yield folder
         return
     assert scene.workspace is not None, "needs says so"
+    scene.check_workspace()
     before = _state(scene.workspace)
     yield scene.workspace
     changed = sorted(path for path, _ in before.items() ^ _state(scene.workspace).items())

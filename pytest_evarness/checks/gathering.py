@@ -22,6 +22,7 @@ from pytest_evarness.core.deadline import Deadline, OutOfTimeError
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.outcome import Cause
 from pytest_evarness.errors import DeterminismError
+from pytest_evarness.world.sealed import StaleWorldError
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -170,6 +171,8 @@ class Gatherer:
             return Gathered(c1.frozen(_mapping(record), "gathered")[0])
         except UnavailableError as error:
             return Gathered(None, (error.cause,), impersonal(error.reason, scene))
+        except StaleWorldError as error:
+            return Gathered(None, (Cause.STALE_EVIDENCE,), error.reason)
         except OutOfTimeError:
             return _broken(f"timed out after {seconds:g} s")
         except DeterminismError as error:

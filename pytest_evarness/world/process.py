@@ -325,7 +325,7 @@ class _Call:
 
     def _ended(self) -> Ended:
         told = self._told()
-        self.is_finished = True
+        self.is_finished = not told.keys() <= {"pid"}
         if "failed" in told:
             raise CannotRunError(f"the program could not be started ({told['failed']})")
         if not told.keys() & {"exit_code", "signal", "timed_out"}:
@@ -333,7 +333,7 @@ class _Call:
                 # The supervisor did not live to do it.
                 with contextlib.suppress(OSError):
                     os.killpg(told["pid"], signal.SIGKILL)
-            raise CannotRunError("the command's supervisor was killed, so its end is not known")
+            raise CannotRunError("the command's supervisor was killed or stopped, so its end is not known")
         stdout, stderr = self.streams
         return Ended(
             exit_code=told.get("exit_code"),
@@ -351,13 +351,18 @@ class _Call:
         supervisor = self.supervisor
         if supervisor is None:
             return
-        if not self.is_finished:
-            supervisor.terminate()
         try:
-            supervisor.wait(_CLOSE_SECONDS)
-        except subprocess.TimeoutExpired:
-            supervisor.kill()
-            supervisor.wait()
+            if not self.is_finished:
+                supervisor.terminate()
+                # A command may have stopped it, and then it hears nothing.
+                supervisor.send_signal(signal.SIGCONT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                supervisor.wait(_CLOSE_SECONDS)
+        finally:
+            # Also where the caller's own time is up while it waits.
+            if supervisor.poll() is None:
+                supervisor.kill()
+                supervisor.wait()
 
     def _pipe(self) -> tuple[int, int]:
         read, write = os.pipe()

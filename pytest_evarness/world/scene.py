@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_evarness.core import c1
 from pytest_evarness.core.removal import remove_tree
 from pytest_evarness.core.secret import Masker
+from pytest_evarness.world.sealed import StaleWorldError
 from pytest_evarness.world.workspace import copy_tree
 
 if TYPE_CHECKING:
@@ -60,11 +61,19 @@ class RunScene:
 
         target = home.new_folder()
         try:
-            if self.workspace is not None and self.workspace.is_dir():
-                copy_tree(str(self.workspace), target)
+            folder = self.workspace
+            # A link in its place leads wherever the run wanted.
+            if folder is not None and folder.is_dir() and not folder.is_symlink():
+                copy_tree(str(folder), target)
+            self.check_workspace()
             yield Path(target)
         finally:
             remove_tree(target)
+
+    def check_workspace(self) -> None:
+        """See :class:`~pytest_evarness.world.sealed.Scene`."""
+        if self.world is not None and not self.world.is_workspace_unchanged:
+            raise StaleWorldError("the workspace was changed after the world was sealed")
 
     @property
     def services(self) -> Mapping[str, Service]:

@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from pytest_evarness.core.trace import TraceEvent
     from pytest_evarness.world.service import Service
 
-__all__ = ["Scene"]
+__all__ = ["Scene", "StaleWorldError"]
+
+
+class StaleWorldError(Exception):
+    """The sealed world is not any more what was sealed; ``reason`` says so in one line."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class Scene(Protocol):
@@ -36,7 +44,18 @@ class Scene(Protocol):
         """The sealed folder, to be read only; None where the scenario declares none."""
 
     def workspace_copy(self) -> AbstractContextManager[Path]:
-        """A copy that may be written; an empty folder where no workspace is declared."""
+        """A copy that may be written; an empty folder where no workspace is declared.
+
+        Raises:
+            StaleWorldError: What was copied is not what was sealed.
+        """
+
+    def check_workspace(self) -> None:
+        """Look whether the workspace still is what was sealed.
+
+        Raises:
+            StaleWorldError: It was changed.
+        """
 
     @property
     def services(self) -> Mapping[str, Service]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["as_nanoseconds", "copy_tree", "make_workspace"]
+__all__ = ["as_nanoseconds", "copy_tree", "make_workspace", "stamps"]
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 
@@ -67,6 +67,41 @@ def _write_all(number: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(number, view) :]
+
+
+def stamps(folder: str) -> dict[str, tuple[int, ...]]:
+    """What tells whether anything in a folder was written since, by path; itself is ``""``.
+
+    No link is followed, the folder's own name included: one that is not there has none. Times of
+    change are in it, which nobody can put back.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    try:
+        status = os.lstat(folder)
+    except OSError:
+        return found
+    found[""] = _stamp(status)
+    waiting = [folder] if stat.S_ISDIR(status.st_mode) else []
+    for here in waiting:  # grows while it is gone through
+        try:
+            entries = list(os.scandir(here))
+        except OSError:
+            continue  # nobody may look into it, now or later
+        for entry in entries:
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            found[os.path.relpath(entry.path, folder)] = _stamp(status)
+            if stat.S_ISDIR(status.st_mode):
+                waiting.append(entry.path)
+    return found
+
+
+def _stamp(status: os.stat_result) -> tuple[int, ...]:
+    is_folder = stat.S_ISDIR(status.st_mode)
+    size = 0 if is_folder else status.st_size
+    return (status.st_mode, status.st_ino, size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def copy_tree(source: str, target: str) -> None:

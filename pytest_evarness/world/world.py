@@ -20,7 +20,7 @@ from pytest_evarness.world import home, repository, snapshot
 from pytest_evarness.world.inlining import with_texts
 from pytest_evarness.world.ledger import AuditLog, Ledger
 from pytest_evarness.world.service import ServiceSetting
-from pytest_evarness.world.workspace import as_nanoseconds, make_workspace
+from pytest_evarness.world.workspace import as_nanoseconds, make_workspace, stamps
 
 if TYPE_CHECKING:
     from pytest_evarness.core.case import CompiledCase
@@ -71,6 +71,7 @@ class RunWorld:
         self._written_faults: Mapping[str, Any] = faults if isinstance(faults, Mapping) else {}
         self.workspace: Path | None = None
         self._start: dict[str, Any] = {}
+        self._stamps: dict[str, tuple[int, ...]] = {}
         self._snapshot: JsonObject | None = None
         self._text: str | None = None
         # Each is one of this process's folders; a level above them would only cost.
@@ -256,6 +257,8 @@ class RunWorld:
         true: Any = None
         shown: Any = None
         if self.workspace is not None:
+            # Before it is read: what is written while it is read was written too late.
+            self._stamps = stamps(str(self.workspace))
             true, shown = snapshot.take(str(self.workspace), self._start, self.masker)
         ledger = list(self.ledger.entries)
         self._snapshot = {"workspace": true, "services": services, "ledger": ledger}
@@ -276,6 +279,11 @@ class RunWorld:
         """The end state with its true values."""
         assert self._snapshot is not None, "a world is looked at once it is sealed"
         return self._snapshot
+
+    @property
+    def is_workspace_unchanged(self) -> bool:
+        """Whether the workspace is what was sealed: a thread of a step may still be writing."""
+        return self.workspace is None or stamps(str(self.workspace)) == self._stamps
 
     def new_folder(self) -> str:
         """A new, empty folder outside the workspace that is gone with the world; absolute.

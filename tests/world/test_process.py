@@ -193,6 +193,44 @@ def test_a_command_that_kills_its_supervisor_gains_nothing(tmp_path: Path, mark:
 
 
 @pytest.mark.skipif(not ON_LINUX, reason="looks into /proc")
+@pytest.mark.parametrize("way", ["", "setsid "])
+def test_a_command_that_stops_its_supervisor_gains_nothing(
+    way: str, tmp_path: Path, mark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_MARGIN_SECONDS", 0.5)
+    with pytest.raises(CannotRunError, match=r"^the command's supervisor was"):
+        run(f"kill -STOP $PPID; {way}sleep {mark}", tmp_path, seconds=0.5)
+    assert settled(mark) == []
+
+
+@pytest.mark.skipif(not ON_LINUX, reason="looks into /proc")
+def test_a_caller_whose_time_is_up_leaves_no_supervisor(
+    tmp_path: Path, mark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[process._Call] = []
+
+    def interrupted(call: process._Call, stdin: bytes, seconds: float) -> None:
+        del stdin, seconds
+        calls.append(call)
+        supervisor = call.supervisor
+        assert supervisor is not None
+
+        def wait(timeout: float | None = None) -> int:
+            if timeout is None:
+                return subprocess.Popen.wait(supervisor)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(supervisor, "wait", wait)
+
+    monkeypatch.setattr(process._Call, "finish", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(f"sleep {mark}", tmp_path)
+    assert calls[0].supervisor is not None
+    assert calls[0].supervisor.poll() is not None
+    assert settled(mark) == []
+
+
+@pytest.mark.skipif(not ON_LINUX, reason="looks into /proc")
 def test_an_exception_in_the_caller_ends_the_command(
     tmp_path: Path, mark: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +12,13 @@ import pytest
 
 from pytest_evarness.core.execution import execute
 from pytest_evarness.world.scene import RunScene, scene_of
+from pytest_evarness.world.sealed import StaleWorldError
 from tests.core.building import case_of, kernel_registry, row
 from tests.world.made import make
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_evarness.world.sealed import Scene
     from pytest_evarness.world.world import RunWorld
 
@@ -109,6 +114,50 @@ def test_a_copy_of_a_workspace_that_is_gone_is_empty() -> None:
         world.seal()
         with scene(world).workspace_copy() as copy:
             assert list(copy.iterdir()) == []
+
+
+def test_a_link_in_place_of_the_workspace_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("x")
+    with make(workspace={}) as world:
+        assert world.workspace is not None
+        world.workspace.rmdir()
+        world.workspace.symlink_to(tmp_path)
+        world.seal()
+        with scene(world).workspace_copy() as copy:
+            assert list(copy.iterdir()) == []
+
+
+def _write(workspace: Path) -> None:
+    (workspace / "a").write_text("2")
+
+
+def _write_and_put_the_time_back(workspace: Path) -> None:
+    before = (workspace / "a").stat()
+    _write(workspace)
+    os.utime(workspace / "a", ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def _replace(workspace: Path) -> None:
+    shutil.copytree(workspace, workspace.with_name("other"))
+    shutil.rmtree(workspace)
+    workspace.with_name("other").rename(workspace)
+
+
+@pytest.mark.parametrize("change", [_write, _write_and_put_the_time_back, _replace])
+def test_what_was_changed_after_the_seal_is_not_copied(change: Callable[[Path], None]) -> None:
+    with make(workspace={"files": {"a": "1"}}) as world:
+        assert world.workspace is not None
+        world.seal()
+        made = scene(world)
+        with made.workspace_copy() as copy:  # the twin: nothing has happened yet
+            assert (copy / "a").read_text() == "1"
+        (world.workspace / "a").read_text()
+        made.check_workspace()
+        change(world.workspace)
+        with pytest.raises(StaleWorldError, match="changed after"), made.workspace_copy():
+            pass
+        with pytest.raises(StaleWorldError, match="changed after"):
+            made.check_workspace()
 
 
 def test_every_run_of_a_case_has_one_name_and_another_case_has_another() -> None:
