@@ -35,6 +35,17 @@ def test_a_pipe_fails_where_one_of_its_parts_does() -> None:
         assert world.run("false | true").exit_code == 1
 
 
+def test_a_sealed_world_runs_no_command() -> None:
+    with make(workspace={}) as world:
+        world.run("echo early > a")
+        sealed = world.seal()
+        with pytest.raises(ValueError, match=r"^no command can be run: the world is sealed$"):
+            world.run("echo late > b")
+        assert world.workspace is not None
+        assert [path.name for path in world.workspace.iterdir()] == ["a"]
+        assert world.seal() == sealed
+
+
 def test_program_and_words_are_taken_as_they_are() -> None:
     with make(workspace={}) as world:
         assert world.run(["printf", "%s", "a b;c"]).stdout == "a b;c"
