@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_evarness.bundle.consistency import Events, planned_items
-from pytest_evarness.bundle.evidence import gathered_of
+from pytest_evarness.bundle.evidence import MAX_EVIDENCE_BYTES, gathered_of
 from pytest_evarness.bundle.not_proven import not_proven
 from pytest_evarness.bundle.statement import finding_record, output_of
 from pytest_evarness.bundle.summary import summarise
@@ -28,6 +28,7 @@ from pytest_evarness.checks.kind import UnavailableError
 from pytest_evarness.core import c1
 from pytest_evarness.core.finding import Finding
 from pytest_evarness.core.json import shown
+from pytest_evarness.core.matcher import holds_secret
 from pytest_evarness.errors import CannotVerifyError, InputError, UnverifiedError, UsageError
 
 if TYPE_CHECKING:
@@ -110,7 +111,14 @@ def check_findings(
                 )
             if _is_cut(replica, evidence.events):
                 given.update(_of_the_output(items, replica, registry, place))
-            checks = _Checks(case["nodeid"], replica, registry, place, foreign=foreign)
+            checks = _Checks(
+                case["nodeid"],
+                replica,
+                registry,
+                place,
+                foreign=foreign,
+                has_secrets=bool(json.loads(case["inputs"]["compiled"]).get("secrets")),
+            )
             evidence = replace(evidence, gathered=checks.gathered(items, evidence.world))
             given.update(checks.given)
             word.extend(checks.word)
@@ -156,8 +164,10 @@ class _Checks:
         place: str,
         *,
         foreign: bool,
+        has_secrets: bool,
     ) -> None:
         self._nodeid = nodeid
+        self._has_secrets = has_secrets
         self._registry = registry
         self._place = place
         self._foreign = foreign
@@ -191,6 +201,7 @@ class _Checks:
             self._give(item, "judged with parts of a plug-in")
             return None
         if row["state"] != "enclosed":
+            self._check_hidden(item, row["state"], kind, world)
             why = {"masked": "secrets are masked in it", "too_large": "it is too large"}
             self._give(item, f"its evidence is not enclosed, {why[row['state']]}")
             return None
@@ -216,6 +227,34 @@ class _Checks:
             raise UnverifiedError(f"{place}: the sealed world says otherwise: {problem}")
         return got
 
+    def _check_hidden(
+        self, item: PlannedItem, state: str, kind: CheckKind, world: Mapping[str, Any]
+    ) -> None:
+        """Evidence stays out only where it had to.
+
+        Raises:
+            UnverifiedError: There was no secret to be masked, or it was short enough.
+        """
+        definition = item.definition or {}
+        place = f"{self._place}.evidence[{item.id}]"
+        if state == "masked" and not self._has_secrets:
+            raise UnverifiedError(f"{place}: is masked, and the case has no secrets")
+        try:
+            largest = kind.largest(definition, world)
+        except UnavailableError:
+            largest = 0  # nothing was gathered: a reason is short
+        if largest is None:
+            return
+        if state == "too_large" and largest + len('{"gathered":}') <= MAX_EVIDENCE_BYTES:
+            raise UnverifiedError(f"{place}: the sealed world gives no evidence that is too large")
+        # A finding may also quote what another one says, and be masked for that.
+        quotes = any(
+            name in self._rows and self._rows[name]["state"] != "enclosed"
+            for name in kind.follows(definition)
+        )
+        if state == "masked" and not quotes and not _hides_something(world):
+            raise UnverifiedError(f"{place}: is masked, and the sealed world hides no secret")
+
     def _give(self, item: PlannedItem, why: str) -> None:
         record = self._findings[item.id]
         self.given[item.id] = _parsed_finding(record, f"{self._place}.findings[{item.id}]")
@@ -223,6 +262,11 @@ class _Checks:
 
     def _say(self, item: PlannedItem, why: str) -> None:
         self.word.append(f"{self._nodeid}::{item.id}: {why}")
+
+
+def _hides_something(world: Mapping[str, Any]) -> bool:
+    workspace: Any = world.get("workspace") or {}
+    return holds_secret(world) or any(file.get("masked") for file in workspace.get("files") or ())
 
 
 def evidence_of(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_evarness.bundle import consistency, recomputation
 from pytest_evarness.bundle.applying import check_applying
+from pytest_evarness.bundle.ending import check_worlds
 from pytest_evarness.bundle.envelope import (
     PAYLOAD_TYPE,
     Envelope,
@@ -248,6 +249,7 @@ def _check_seal(statement: dict[str, Any], options: Options) -> tuple[str, str, 
 
 def _check_runs(predicate: dict[str, Any], events: consistency.Events) -> tuple[str, str, None]:
     unseen = consistency.check_runs(predicate, events)
+    check_worlds(predicate)
     runs = sum(len(replica["runs"]) for case in predicate["cases"] for replica in case["replicas"])
     if unseen:
         return (

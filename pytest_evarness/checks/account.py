@@ -177,6 +177,11 @@ class Account(CheckKind):
         del definition, world
         return None if not gathered else "an account gathers nothing"
 
+    def largest(self, definition: JsonObject, world: JsonObject) -> int | None:
+        """Of an empty mapping."""
+        del definition, world
+        return len("{}")
+
 
 def _need_fault(name: Any, known: Known) -> Fault | None:
     if not isinstance(name, str):

@@ -208,7 +208,11 @@ class FileContent(FileKind):
         workspace = cast("Mapping[str, Any]", world["workspace"])
         entries = {entry["path"]: entry for entry in workspace["files"]}
         untold = None
-        for place in cast("list[Mapping[str, Any]]", gathered["places"]):
+        told = cast("list[Mapping[str, Any]]", gathered["places"])
+        sizes = _sizes(told, world)
+        if sizes is not None and sum(sizes) <= READ_BYTES and any(map(_is_cut, told)):
+            return "a text was cut although all of them together are short enough to be read"
+        for place in told:
             if place.get("type") != "file" or place.get("unreadable"):
                 continue
             entry = entries[place["real"]]
@@ -222,6 +226,31 @@ class FileContent(FileKind):
         if untold is not None:
             raise UnavailableError(Cause.MISSING_EVIDENCE, untold)
         return None
+
+    def largest(self, definition: JsonObject, world: JsonObject) -> int | None:
+        """Of the places and the longest texts that files of these sizes can have."""
+        places = super().largest(definition, world)
+        sizes = _sizes(look(definition, world)["places"], world) if places is not None else None
+        if places is None or sizes is None:
+            return None
+        # A byte is one character at most, which is written as six.
+        return places + sum(_AROUND_TEXT + 6 * size for size in sizes)
+
+
+_AROUND_TEXT = len(',"is_cut":false,"text":"","undecodable":{"at":9007199254740991,"byte":"0xff"}')
+
+
+def _sizes(places: Any, world: Mapping[str, Any]) -> list[int] | None:
+    """Sizes of the files at these places; None where the world does not tell one."""
+    entries = {entry["path"]: entry for entry in world["workspace"]["files"]}
+    files = [entries[one["real"]] for one in places if one.get("type") == "file"]
+    if any("size" not in one or one.get("masked") or one.get("unreadable") for one in files):
+        return None
+    return [one["size"] for one in files]
+
+
+def _is_cut(place: Mapping[str, Any]) -> bool:
+    return bool(place.get("is_cut"))
 
 
 def _digest(data: bytes) -> str:

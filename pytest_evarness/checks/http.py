@@ -123,6 +123,11 @@ class HttpMockAssertions(CheckKind):
             Cause.MISSING_EVIDENCE, "the journal held a secret, so its true values are not sealed"
         )
 
+    def largest(self, definition: JsonObject, world: JsonObject) -> int | None:
+        """Of an empty mapping, where the sealed journal hides nothing."""
+        requests = _service(world, str(definition["service"])).get("requests")
+        return None if holds_secret(requests) else len("{}")
+
     def _result(self, item: PlannedItem, gathered: JsonObject, facts: Facts) -> Result:
         told: Any = gathered.get("result")
         if told is not None:

@@ -218,3 +218,13 @@ class CheckKind(Protocol):
                 taken on the signer's word.
         """
         raise UnavailableError(Cause.MISSING_EVIDENCE, "the world does not tell")
+
+    def largest(self, definition: JsonObject, world: JsonObject) -> int | None:
+        """How long the c1 text of what is gathered from this world can be at most, in characters.
+
+        A verifier asks it of evidence that is said to be too large to be enclosed.
+
+        Returns:
+            None (the default) where the world does not tell.
+        """
+        return None

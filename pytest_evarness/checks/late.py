@@ -92,3 +92,7 @@ class LateKind(CheckKind):
     ) -> str | None:
         """As the kind says."""
         return self._kind.consistent(definition, gathered, world)
+
+    def largest(self, definition: JsonObject, world: JsonObject) -> int | None:
+        """As the kind says."""
+        return self._kind.largest(definition, world)

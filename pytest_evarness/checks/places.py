@@ -15,6 +15,7 @@ from pytest_evarness.checks.found import found
 from pytest_evarness.checks.kind import CheckKind, UnavailableError
 from pytest_evarness.checks.tree import Place, Tree, path_faults, read_glob
 from pytest_evarness.checks.written import NonEmpty
+from pytest_evarness.core import c1
 from pytest_evarness.core.finding import Witness
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.outcome import Cause, Outcome
@@ -93,6 +94,12 @@ class FileKind(CheckKind):
             if {key: value for key, value in one.items() if key not in _TEXT_KEYS} != other:
                 return f"the sealed workspace has something else at {shown(one['path'])}"
         return None
+
+    def largest(self, definition: JsonObject, world: JsonObject) -> int | None:
+        """Of what the sealed world shows there."""
+        if not world.get("workspace"):
+            return None
+        return len(c1.text(look(definition, world)))
 
 
 _TEXT_KEYS = ("text", "is_cut", "undecodable")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.json import Json
     from pytest_evarness.core.secret import Masker
 
-__all__ = ["MAX_ENTRIES", "MAX_HASHED", "start_entries", "take"]
+__all__ = ["MAX_ENTRIES", "MAX_HASHED", "changes", "start_entries", "take"]
 
 MAX_ENTRIES = 50_000
 """How many entries are listed; what lies beyond is there as one count and one digest."""
@@ -71,21 +71,32 @@ def _summed(entries: list[dict[str, Any]], start: Mapping[str, Any] | None) -> d
     if len(entries) > MAX_ENTRIES:
         rest = entries[MAX_ENTRIES:]
         made["beyond"] = {"count": len(rest), "digest": c1.sha256_text(c1.text(rest))}
-    if start is None:
-        return made
+    if start is not None:
+        made.update(changes(entries, start))
+    return made
+
+
+def changes(entries: Sequence[Mapping[str, Any]], start: Mapping[str, Any]) -> dict[str, list[str]]:
+    """What became of a workspace: paths that were ``added``, ``removed`` and ``modified``.
+
+    Args:
+        entries: All of the end.
+        start: By path, from :func:`start_entries`.
+    """
     found = {entry["path"]: entry for entry in entries}
-    made["added"] = sorted(path for path in found if path not in start)
     # What lies in a folder that cannot be read may still be there.
     closed = tuple(f"{path}/" for path, entry in found.items() if "unreadable" in entry)
-    made["removed"] = sorted(
-        path for path in start if path not in found and not path.startswith(closed)
-    )
-    made["modified"] = sorted(
-        path
-        for path, entry in found.items()
-        if path in start and any(entry.get(key) != start[path].get(key) for key in _COMPARED)
-    )
-    return made
+    return {
+        "added": sorted(path for path in found if path not in start),
+        "removed": sorted(
+            path for path in start if path not in found and not path.startswith(closed)
+        ),
+        "modified": sorted(
+            path
+            for path, entry in found.items()
+            if path in start and any(entry.get(key) != start[path].get(key) for key in _COMPARED)
+        ),
+    }
 
 
 def _is_folder(folder: str) -> bool:

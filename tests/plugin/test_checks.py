@@ -250,7 +250,9 @@ def test_a_world_that_breaks_a_rule_is_refused_though_it_has_its_digest(
     statement, root = bundle
     made = copy.deepcopy(statement)
     world = json.loads(replica(made)["world"])
-    world["workspace"]["added"].append("outside.txt")
+    file = next(one for one in world["workspace"]["files"] if one["path"] == "in.txt")
+    file["sha256"] = c1.sha256_text("another text")
+    world["workspace"]["modified"].append("in.txt")
     text = c1.text(world)
     replica(made)["world"] = text
     for one in replica(made)["runs"]:
