@@ -249,6 +249,10 @@ class _Refitting:
         made = copy.deepcopy(self.scenario)
         graph = made["subject"]["graph"]
         graph["nodes"] = [node for node in graph["nodes"] if node["id"] not in gone]
+        waived = made["subject"].pop("waive", {})
+        kept = {name: entry for name, entry in waived.items() if name not in gone}
+        if kept:
+            made["subject"]["waive"] = kept
         for name in sorted(gone):
             before = [edge for edge in graph["edges"] if edge["to"] == name]
             after = [edge for edge in graph["edges"] if edge["from"] == name]

@@ -20,12 +20,21 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Command
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("cli.md", "reports.md")
+PAGES = ("cli.md", "reports.md", "history.md")
 
 
 def exchanges(page: str) -> Iterator[tuple[str, list[str]]]:
-    """Each command of a page's console blocks, with the lines shown below it."""
-    for block in re.findall(r"^```console\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+    """Each command of a page's console blocks, with the lines shown below it.
+
+    A file that the page shows, its name in the first line, comes as ``write NAME`` with its lines.
+    """
+    blocks = re.findall(r"^```(console|yaml)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for language, block in blocks:
+        if language == "yaml":
+            lines = block.rstrip("\n").split("\n")
+            if re.fullmatch(r"# [\w./]+", lines[0]):
+                yield f"write {lines[0][2:]}", lines
+            continue
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, *shown = part.rstrip("\n").split("\n")
             yield command, shown
@@ -63,6 +72,11 @@ def test_every_example_does_what_the_page_shows(command: Command, name: str) -> 
         command("init")
     code, done = None, 0
     for words, shown in exchanges((DOCS / name).read_text(encoding="utf-8")):
+        if words.startswith("write "):
+            path = Path(words.removeprefix("write "))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("\n".join(shown) + "\n", encoding="utf-8")
+            continue
         if words == "echo $?":
             assert [str(code)] == shown, words
             continue
