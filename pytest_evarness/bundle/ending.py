@@ -88,9 +88,9 @@ def _check_service(service: Mapping[str, Any], config: Mapping[str, Any], place:
         if request["n"] != number:
             _refuse(f"{place}.requests", f"request {number} has the number {request['n']}")
         body = request["body"]
-        if isinstance(body, str) and "truncated" not in request:
-            if request["body_digest"] != c1.sha256_text(body):
-                _refuse(f"{place}.requests", f"the body of request {number} has another digest")
+        is_whole = isinstance(body, str) and "truncated" not in request
+        if is_whole and request["body_digest"] != c1.sha256_text(body):
+            _refuse(f"{place}.requests", f"the body of request {number} has another digest")
 
 
 def _check_workspace(workspace: Any, declared: Mapping[str, Any], place: str) -> None:
