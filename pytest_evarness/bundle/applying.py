@@ -20,6 +20,7 @@ from pytest_evarness.contract.applicability import (
     parse_applicability,
     reason_of,
 )
+from pytest_evarness.core.json import shown
 from pytest_evarness.errors import UnverifiedError
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def check_applying(predicate: Mapping[str, Any], registry: Registry) -> list[str
             ):
                 if item[name] != want:
                     raise UnverifiedError(
-                        f"{place}: {name} is {item[name]!r}, and the case gives {want!r}"
+                        f"{place}: {name} is {shown(item[name])}, and the case gives {shown(want)}"
                     )
     return word
 

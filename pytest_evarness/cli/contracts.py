@@ -27,8 +27,8 @@ What each contract asserts, why, and what tested it before it judged anything.""
 _PACKAGED_HEAD = """# The packaged contracts
 
 What comes with the package. Each judges where a scenario or a graph names it, or where a library
-of the project repeats it with an `applies_to` of its own. What the columns on mutants count stands in
-[contracts.md](contracts.md#mutants).
+of the project repeats it with an `applies_to` of its own.
+What the columns on mutants count stands in [contracts.md](contracts.md#mutants).
 
 This page is written by `pytest-evarness contracts list --packaged --markdown`."""
 

@@ -9,11 +9,11 @@ Source: docs/contracts.md, "Where contracts come from".
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_evarness.contract.corpus import settled
 from pytest_evarness.core.finding import Finding
 from pytest_evarness.core.outcome import Cause, Outcome
 from pytest_evarness.errors import InputError, Where
@@ -171,22 +171,6 @@ def broken(name: str, reason: str) -> Finding:
         reason=reason,
         gate=True,
         causes=(Cause.EVALUATOR_ERROR,),
-    )
-
-
-def settled(contract: Contract, finding: Finding) -> Finding:
-    """Apply what a vacuous pass of this contract counts as."""
-    if not (finding.vacuous and finding.outcome is Outcome.PASS) or contract.vacuous == "pass":
-        return finding
-    reason = f"nothing was there to judge: {finding.reason}"
-    if contract.vacuous == "fail":
-        return finding.with_(outcome=Outcome.FAIL, score=Fraction(0), reason=reason)
-    return finding.with_(
-        outcome=Outcome.INDETERMINATE,
-        score=None,
-        causes=(Cause.MISSING_EVIDENCE,),
-        reason=reason,
-        decisive_seq=None,
     )
 
 

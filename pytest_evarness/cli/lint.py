@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_evarness.contract.library import LibraryFile
     from pytest_evarness.contract.model import Contract
     from pytest_evarness.contract.rule import Pattern, Role
     from pytest_evarness.core.graph import Graph
@@ -240,6 +241,14 @@ def _scenario(engine: Engine, path: Path) -> Iterator[Remark]:
     for case in engine.load(path.absolute()):
         for warning in case.warnings:
             yield _warning(warning, case.scenario_path)
+        for item in case.items:
+            place = f"{item.path}:{item.line}: {item.id}"
+            if item.broken is not None:
+                text = f"{place}: {item.broken}"
+                yield Remark("error", text, item.path, item.line, field=item.id)
+            elif item.applies is not None:
+                text = f"{place}: is not for case '{case.id}': {item.applies}"
+                yield Remark("warning", text, item.path, item.line, field=item.id)
         for contract, place, line in _contracts(engine, case):
             for problem in never_fires(contract, *_vocabulary(engine, case)):
                 text = f"{place}:{line}: {contract.id}: {problem}"
@@ -342,6 +351,28 @@ def _library(engine: Engine, path: Path) -> Iterator[Remark]:
         yield from _errors(error)
     for warning in found.warnings:
         yield _warning(warning, found.shown)
+    yield from _corpora(engine, found)
+    if is_project:
+        own = {str(error) for error in found.errors}
+        for error in engine.library.mistakes.get(absolute, ()):
+            if str(error) not in own:
+                yield from _errors(error)  # what another file says of its ids
+
+
+def _corpora(engine: Engine, file: LibraryFile) -> Iterator[Remark]:
+    """What contracts get wrong of their own corpora."""
+    from pytest_evarness.contract.corpus import evaluate_corpus
+    from pytest_evarness.errors import InputError
+
+    for contract in file.contracts.values():
+        if contract.corpus is None:
+            continue
+        for result in evaluate_corpus(contract, contract.corpus, engine.registry):
+            if result.problem is not None:
+                entry = result.entry
+                path = (file.top, contract.id, "corpus", entry.kind, entry.name)
+                where = file.document.where(path, at_key=True)
+                yield _error(InputError(result.problem, where=where))
 
 
 # -- contracts that can never fire -------------------------------------------------------------

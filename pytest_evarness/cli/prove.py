@@ -80,6 +80,9 @@ def main(args: argparse.Namespace) -> int:
     engine, cases = load_cases(settings, args.source, args.case, decisions)
     check_diagnose(args, [case for _, case in cases])
     tell_broken_plugins(engine)
+    for error in engine.library.errors:
+        # A contract that cannot be read might have been for one of the cases.
+        write_error(str(error))
     done: list[tuple[str, CaseResult]] = []
     with engine:
         try:
@@ -91,9 +94,10 @@ def main(args: argparse.Namespace) -> int:
                 on_case=lambda nodeid, one: done.append((nodeid, one)),
                 on_trouble=lambda nodeid, error: write_error(f"{nodeid}: {error}"),
             )
-        except OSError as error:
-            name = error.filename or args.output or settings.root
-            raise UsageError(f"{name}: cannot be written ({error.strerror or error})") from error
+        except OSError as broken:
+            name = broken.filename or args.output or settings.root
+            problem = f"{name}: cannot be written ({broken.strerror or broken})"
+            raise UsageError(problem) from broken
     code = EXIT[written.holds]
     text = _json(written, done, code) if args.json else _text(written, done)
     sys.stdout.write(text)

@@ -145,9 +145,12 @@ def _written_out(value: Any, definitions: dict[str, Any], *, names: bool) -> Any
 
 
 def _contracts(registry: Registry) -> dict[str, Any]:
+    from pytest_evarness.contract.applicability import ALWAYS
+    from pytest_evarness.contract.applicability import KEYS as APPLIES_TO
     from pytest_evarness.contract.model import ENFORCEMENTS, KEYS, STATUSES, VACUOUS
     from pytest_evarness.core.outcome import Severity
 
+    texts = {"type": "array", "items": _TEXT, "minItems": 1}
     words: dict[str, Any] = {
         "version": {"type": "integer", "minimum": 1},
         "severity": {"enum": [one.value for one in Severity]},
@@ -155,7 +158,24 @@ def _contracts(registry: Registry) -> dict[str, Any]:
         "enforced_by": {"type": "array", "items": {"enum": list(ENFORCEMENTS)}},
         "status": {"enum": list(STATUSES)},
         "vacuous": {"enum": list(VACUOUS)},
-        "history": {"type": "array", "items": {"type": "object"}},
+        "history": {
+            "type": "array",
+            "items": _object(
+                {"version": {"type": "integer", "minimum": 1}, "date": _TEXT, "change": _TEXT},
+                "version",
+            ),
+        },
+        "applies_to": {
+            "oneOf": [
+                {
+                    **_object({key: texts for key in APPLIES_TO if key != ALWAYS}),
+                    "minProperties": 1,
+                },
+                _object({ALWAYS: {"const": True}}, ALWAYS),
+            ]
+        },
+        "overrides": {**_TEXT, "pattern": "^[A-Za-z0-9_][A-Za-z0-9_.:-]*@[1-9][0-9]*$"},
+        "corpus": _corpus(registry),
         "assert": {"$ref": "#/$defs/assert"},
     }
     contract = _object({key: words.get(key, _TEXT) for key in KEYS}, "assert")
@@ -174,6 +194,38 @@ def _contracts(registry: Registry) -> dict[str, Any]:
     )
     schema["$defs"] = _assertion(registry)
     return schema
+
+
+def _corpus(registry: Registry) -> dict[str, Any]:
+    from pytest_evarness.contract.corpus import KINDS
+    from pytest_evarness.core.outcome import Outcome
+
+    type_ = {"anyOf": [{"enum": registry.event_types.names()}, {**_TEXT, "pattern": "^custom\\."}]}
+    event = {
+        "type": "object",
+        "properties": {"type": type_, "payload": {"type": "object"}},
+        "required": ["type"],
+        "description": "Keys other than type, node and payload go into the payload.",
+    }
+    events = {"type": "array", "items": event}
+    notes = {"type": "object", "additionalProperties": {**_TEXT, "minLength": 1}}
+    entry = _object(
+        {
+            "events": events,
+            "open": {"type": "boolean"},
+            "uncovered": {"type": "array", "items": type_},
+            "expect": {"enum": [one.word for one in Outcome]},
+            "survives": notes,
+            "unnoticed": notes,
+        },
+        "events",
+    )
+    named = {
+        "type": "object",
+        "additionalProperties": {"anyOf": [events, entry]},
+        "minProperties": 1,
+    }
+    return _object(dict.fromkeys(KINDS, named))
 
 
 def _assertion(registry: Registry) -> dict[str, Any]:

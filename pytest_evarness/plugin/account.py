@@ -56,6 +56,13 @@ def unaccounted(state: SessionState) -> list[str]:
             if is_due and nodeid not in state.failed:
                 not_failing.append(nodeid)
     sentences = []
+    plan = state.plan or {}
+    failing = [row for row in plan.get("corpora", ()) if row["failed"]] if plan.get("plan") else []
+    if failing:
+        names = [f"{row['id']}@{row['version']} ({', '.join(row['failed'])})" for row in failing]
+        is_one = len(failing) == 1
+        number = "1 contract fails its" if is_one else f"{len(failing)} contracts fail their"
+        sentences.append(f"evarness: {number} own corpus, and judged nothing: {listed(names)}")
     if not_judged:
         number = "1 case was" if len(not_judged) == 1 else f"{len(not_judged)} cases were"
         sentences.append(f"evarness: {number} to run and not judged: {listed(not_judged)}")

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from pytest_evarness.contract.library import Library, check_library_file, load_library
+from pytest_evarness.contract.applicability import CaseFacts
+from pytest_evarness.contract.library import (
+    Library,
+    changed_files,
+    check_library_file,
+    load_library,
+)
+from pytest_evarness.contract.row import override_rows
 from pytest_evarness.core.interfaces import Locations
 from pytest_evarness.core.registry import Registry, load_registry
 from pytest_evarness.errors import InputError
@@ -206,3 +213,279 @@ def test_published_invariants_load_unchanged(root: Path, registry: Registry) -> 
     found: Any = library(root, registry)
     for name in ("approval-precedes-send", "no-model-call-after-block", "no-send-after-rejection"):
         assert found.resolve(name, beside=[PUBLISHED]).id == name
+
+
+# -- overrides -------------------------------------------------------------------------------------
+
+NAME = "no-send-after-rejection"
+HARDER = f"""contracts:
+  {NAME}:
+    version: 2
+    overrides: {NAME}@1
+    assert:
+      never:
+        type: tool_called
+        where: {{tool: {{in: [email.send, crm.mail]}}}}
+        after: {{type: approval_rejected}}
+"""
+
+
+def override(root: Path, registry: Registry, text: str, name: str = "beside") -> Any:
+    write(root, f"{name}/contracts.yaml", text)
+    return library(root, registry).resolve(NAME, beside=[root / "beside"])
+
+
+def test_an_override_names_what_it_replaces_and_keeps_it_in_mind(
+    root: Path, registry: Registry
+) -> None:
+    found = override(root, registry, HARDER)
+    assert (found.version, found.label, found.overrides) == (2, "beside", f"{NAME}@1")
+    assert [one.label for one in found.replaced] == ["packaged"]
+    (row,) = override_rows(found)
+    assert (row.version, row.replaced_version) == (2, 1)
+    assert row.replaced_origin == "packaged/approval.yaml"
+    assert row.definition != row.replaced
+
+
+def test_overrides_on_the_way_are_all_kept(root: Path, registry: Registry) -> None:
+    write(root, "home/contracts.yaml", HARDER)
+    third = HARDER.replace("version: 2", "version: 3").replace(f"{NAME}@1", f"{NAME}@2")
+    found = override(root, registry, third.replace("crm.mail", "crm.post"))
+    assert [one.version for one in found.replaced] == [1, 2]
+    assert [(row.version, row.replaced_version) for row in override_rows(found)] == [(2, 1), (3, 2)]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ((f"{NAME}@1", f"{NAME}@3"), "names another definition than the one in packaged"),
+        ((f"overrides: {NAME}@1", "title: x"), "says something else than"),
+        ((f"overrides: {NAME}@1", "gate: false"), "says something else than"),
+        (("    assert", "    vacuous: pass\n    applies_to: {tools: [email.send]}\n    assert"),
+         "is for fewer cases than"),
+        (("    assert", "    applies_to: {always: true}\n    assert"), None),
+        (("    assert", "    vacuous: fail\n    assert"), None),
+        (("    assert", "    severity: minor\n    assert"), None),
+    ],
+)  # fmt: skip
+def test_what_an_override_may_say(
+    root: Path, registry: Registry, change: tuple[str, str], said: str | None
+) -> None:
+    text = HARDER.replace(*change)
+    if said is None:
+        assert override(root, registry, text).replaced
+        return
+    with pytest.raises(InputError) as caught:
+        override(root, registry, text)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("gate: false", "gate: an override is a gate and active (got false"),
+        ("status: draft", "status: an override is a gate and active (got 'draft'"),
+        ("status: deprecated", "status: an override is a gate and active (got 'deprecated'"),
+        ("overrides: x", 'overrides: must be ID@VERSION (got "x"'),
+        ("overrides: other@1", "overrides: an override keeps the id of what it replaces"),
+    ],
+)
+def test_an_override_is_hard_and_of_its_own_id(
+    root: Path, registry: Registry, more: str, said: str
+) -> None:
+    text = HARDER.replace("    version: 2\n", f"    version: 2\n    {more}\n")
+    if more.startswith("overrides"):
+        text = text.replace(f"    overrides: {NAME}@1\n", "")
+    with pytest.raises(InputError) as caught:
+        override(root, registry, text)
+    assert said in str(caught.value)
+
+
+def test_what_a_lower_layer_counts_a_vacuous_pass_as_stays(root: Path, registry: Registry) -> None:
+    strict = HARDER.replace("    assert", "    vacuous: indeterminate\n    assert")
+    write(root, "home/contracts.yaml", strict)
+    third = HARDER.replace("version: 2", "version: 3").replace(f"{NAME}@1", f"{NAME}@2")
+    with pytest.raises(InputError, match=r"vacuous: softens .*its vacuous pass counts as indeterm"):
+        override(root, registry, third)
+    kept = third.replace("    assert", "    vacuous: fail\n    assert")
+    assert override(root, registry, kept).vacuous == "fail"
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "is_refused"),
+    [
+        ("{tools: [a, b]}", "{tools: [a]}", True),
+        ("{tools: [a, b]}", None, True),
+        ("{tools: [a, b]}", "{tools: [a, b, c]}", False),
+        ("{tools: [a], tags: [x]}", "{tools: [a]}", False),
+        ("{always: true}", "{tools: [a]}", True),
+        (None, "{tools: [a]}", True),
+        (None, None, False),
+    ],
+)
+def test_a_higher_layer_is_for_no_fewer_cases(
+    root: Path, registry: Registry, below: str | None, above: str | None, is_refused: bool
+) -> None:
+    def text(version: int, applies_to: str | None) -> str:
+        more = f"    applies_to: {applies_to}\n" if applies_to else ""
+        over = f"    overrides: ends@{version - 1}\n" if version > 1 else ""
+        body = f"    assert: {{eventually: {{type: run_finished, where: {{events: {version}}}}}}}"
+        return f"contracts:\n  ends:\n    version: {version}\n{over}{more}{body}\n"
+
+    write(root, "home/contracts.yaml", text(1, below))
+    write(root, "beside/contracts.yaml", text(2, above))
+    found = library(root, registry)
+    if is_refused:
+        with pytest.raises(InputError, match="is for fewer cases than 'ends' in"):
+            found.resolve("ends", beside=[root / "beside"])
+    else:
+        assert found.resolve("ends", beside=[root / "beside"]).version == 2
+
+
+def test_a_file_of_a_layer_is_refused_though_nobody_names_its_contract(
+    root: Path, registry: Registry
+) -> None:
+    write(root, "contracts/mine.yaml", OTHER)
+    found = library(root, registry)
+    assert "says something else than" in str(found.errors[0])
+    assert list(found.mistakes) == [root / "contracts/mine.yaml"]
+    # The twin: an override of it is none.
+    changed = OTHER.replace("    assert", f"    overrides: {NAME}@1\n    assert")
+    write(root, "contracts/mine.yaml", changed)
+    assert library(root, registry).errors == []
+
+
+def test_an_override_of_nothing_is_refused(root: Path, registry: Registry) -> None:
+    write(root, "contracts/a.yaml", ENDS.replace("    assert", "    overrides: ends@1\n    assert"))
+    assert "overrides nothing (got 'ends@1'" in str(library(root, registry).errors[0])
+
+
+# -- corpora of layers -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("place", "needs_one"),
+    [
+        ("contracts/a.yaml", True),
+        ("home/contracts.yaml", False),
+        ("beside/contracts.yaml", False),
+        ("set/a.yaml", False),
+    ],
+)
+def test_only_contracts_of_the_project_need_a_corpus(
+    root: Path, registry: Registry, place: str, needs_one: bool
+) -> None:
+    (root / "set").mkdir()
+    write(root, place, ENDS.replace(TRIED, ""))
+    found = library(root, registry, EVARNESS_CONTRACTS="set")
+    if needs_one:
+        with pytest.raises(InputError, match=r"nothing tests this one .one entry at least of posi"):
+            found.resolve("ends")
+        return
+    contract = found.resolve("ends", beside=[root / "beside"])
+    assert contract.untested
+    write(root, place, ENDS)
+    assert (
+        not library(root, registry, EVARNESS_CONTRACTS="set")
+        .resolve("ends", beside=[root / "beside"])
+        .untested
+    )
+
+
+@pytest.mark.parametrize("kind", ["positive", "negative", "missing_evidence"])
+def test_each_kind_is_needed_but_by_a_draft(root: Path, registry: Registry, kind: str) -> None:
+    text = "".join(line for line in ENDS.splitlines(True) if f" {kind}:" not in line)
+    write(root, "contracts/a.yaml", text)
+    with pytest.raises(InputError, match=rf"the corpus is not complete .one entry .*{kind};"):
+        library(root, registry).resolve("ends")
+    write(root, "contracts/a.yaml", text.replace("    assert", "    status: draft\n    assert"))
+    assert library(root, registry).resolve("ends").status == "draft"
+
+
+def test_a_contract_that_fails_its_own_corpus_says_which_entry(
+    root: Path, registry: Registry
+) -> None:
+    write(root, "contracts/a.yaml", ENDS)
+    found = library(root, registry)
+    assert found.why_broken(found.resolve("ends")) is None
+    write(root, "contracts/a.yaml", ENDS.replace("fails: [{type: run_failed}]", "f: []"))
+    found = library(root, registry)
+    why = str(found.why_broken(found.resolve("ends")))
+    assert why.startswith("it fails its own corpus, so it judges nothing: negative[f] gave pass")
+    row = found.corpus_row(found.resolve("ends"))
+    assert row is not None
+    assert (row.entries, row.failed) == (3, ("negative[f]",))
+
+
+# -- what is pulled in -----------------------------------------------------------------------------
+
+EMAIL = CaseFacts(tools=frozenset({"email.send"}))
+
+
+@pytest.mark.parametrize(
+    ("place", "more", "is_pulled_in"),
+    [
+        ("contracts/a.yaml", "applies_to: {tools: [email.send]}", True),
+        ("home/contracts.yaml", "applies_to: {always: true}", True),
+        ("beside/contracts.yaml", "applies_to: {modes: [release]}", True),
+        ("contracts/a.yaml", "applies_to: {tools: [web.search]}", False),
+        ("contracts/a.yaml", "severity: minor", False),
+        ("contracts/a.yaml", "status: deprecated\n    applies_to: {always: true}", False),
+    ],
+)
+def test_a_library_brings_what_says_that_it_is_for_the_case(
+    root: Path, registry: Registry, place: str, more: str, is_pulled_in: bool
+) -> None:
+    write(root, place, ENDS.replace("    assert", f"    {more}\n    assert"))
+    found = library(root, registry).pulled_in(EMAIL, [root / "beside"])
+    assert found == (["ends"] if is_pulled_in else [])
+
+
+def test_packaged_contracts_judge_only_where_they_are_named(root: Path, registry: Registry) -> None:
+    facts = CaseFacts(node_types=frozenset({"interceptor"}))
+    found = library(root, registry)
+    assert found.resolve("redaction-precedes-model").applies_to is not None
+    assert found.pulled_in(facts) == []
+
+
+def test_a_project_may_bring_a_packaged_contract_by_repeating_it(
+    root: Path, registry: Registry
+) -> None:
+    write(root, "contracts/a.yaml", SAME + "    applies_to: {tools: [email.send]}\n")
+    found = library(root, registry)
+    # It would limit where the packaged one judges, which is everywhere.
+    assert "is for fewer cases than" in str(found.errors[0])
+    write(root, "contracts/a.yaml", SAME + "    applies_to: {always: true}\n")
+    assert library(root, registry).pulled_in(EMAIL) == [NAME]
+
+
+# -- what changes on disk --------------------------------------------------------------------------
+
+
+def test_files_that_are_not_what_was_read_are_named(root: Path, registry: Registry) -> None:
+    outside = root.parent / f"{root.name}-outside"
+    outside.mkdir()
+    write(outside, "o.yaml", ENDS.replace("ends:", "outside:"))
+    write(root, "contracts/a.yaml", ENDS)
+    write(root, "contracts/b.yaml", ENDS.replace("ends:", "others:"))
+    write(root, "home/contracts.yaml", ENDS.replace("ends:", "home:"))
+    where = Locations(root, root / "home", (), {"EVARNESS_CONTRACTS": str(outside)})
+    found = load_library(where, [Path("contracts")], registry)
+    rows = [(name, digest) for _, name, digest in found.in_force()]
+    assert [name for name, _ in rows] == [
+        "~/.evarness/contracts.yaml",
+        "contracts/a.yaml",
+        "contracts/b.yaml",
+        "$EVARNESS_CONTRACTS/o.yaml",
+    ]
+    assert changed_files(rows, where, [Path("contracts")]) == []
+    write(root, "contracts/a.yaml", ENDS + "# and more\n")
+    (root / "contracts/b.yaml").unlink()
+    write(root, "contracts/c.yaml", ENDS)
+    write(outside, "o.yaml", ENDS)
+    assert changed_files(rows, where, [Path("contracts")]) == [
+        "$EVARNESS_CONTRACTS/o.yaml: changed",
+        "contracts/a.yaml: changed",
+        "contracts/b.yaml: is gone",
+        "contracts/c.yaml: is new",
+    ]

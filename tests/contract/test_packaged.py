@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import pytest_evarness.contract as contract_package
+from pytest_evarness.cli import main
+from pytest_evarness.contract.corpus import KINDS
 from pytest_evarness.contract.evaluate import evaluate
 from pytest_evarness.contract.library import load_library
+from pytest_evarness.contract.mutation import EntryMutants, mutate, tally
 from pytest_evarness.core.interfaces import Locations
 from pytest_evarness.core.outcome import Severity
 from pytest_evarness.core.registry import packaged_registry
 from pytest_evarness.core.trace import Trace
+from pytest_evarness.source.document import load_document
 
 if TYPE_CHECKING:
     from pytest_evarness.contract.library import Library
@@ -136,3 +141,67 @@ def test_each_has_an_owner_and_says_why(name: str) -> None:
     assert contract.rationale
     assert contract.gate
     assert contract.severity is Severity.CRITICAL
+
+
+# -- corpora and mutants ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", library().ids())
+def test_each_is_owned_reasoned_and_tried_by_every_kind(name: str) -> None:
+    contract = library().resolve(name)
+    for key in ("title", "description", "owner", "rationale", "threat"):
+        assert getattr(contract, key), key
+    corpus = library().corpus_of(contract)
+    assert corpus is not None
+    assert all(corpus.of_kind(kind) for kind in KINDS)
+    assert not contract.untested
+    problems = [one.problem for one in library().corpus_results(contract) if one.problem]
+    assert problems == []
+    assert library().why_broken(contract) is None
+
+
+def test_a_corpus_of_a_contract_that_is_none_would_be_noticed() -> None:
+    """The files of corpora name packaged contracts and nothing else."""
+    folder = Path(contract_package.__file__).parent / "packaged"
+    for path in (folder / "corpora").glob("*.yaml"):
+        named = set(load_document(path).value["corpora"])
+        defined = set(load_document(folder / path.name).value["contracts"])
+        assert named == defined
+
+
+@lru_cache(maxsize=1)
+def mutants() -> list[EntryMutants]:
+    contracts = [library().resolve(name) for name in library().ids()]
+    tested = [(one, corpus) for one in contracts if (corpus := library().corpus_of(one))]
+    return mutate(tested, contracts, REGISTRY)
+
+
+@pytest.mark.parametrize("name", library().ids())
+def test_nine_of_ten_mutants_that_ought_to_be_noticed_are(name: str) -> None:
+    own = [one for one in mutants() if one.contract == name]
+    counts = tally(own)
+    assert counts.total
+    assert counts.bare == 0, "each of the others has its reason"
+    assert 10 * counts.noticed >= 9 * counts.due
+    assert [one.problem for one in own if one.problem] == []
+    assert [one.stale for one in own if one.stale] == []
+
+
+def test_the_library_without_one_of_its_contracts_notices_less() -> None:
+    contracts = [library().resolve(name) for name in library().ids()]
+    tested = [(one, corpus) for one in contracts if (corpus := library().corpus_of(one))]
+    whole = tally(mutants())
+    for name in (EXECUTED, ONCE, DECIDED):
+        rest = [one for one in contracts if one.id != name]
+        fewer = tally(mutate([one for one in tested if one[0].id != name], rest, REGISTRY))
+        assert fewer.noticed < whole.noticed
+    # Without the digest nobody notices a swapped draft.
+    rest = [one for one in contracts if one.id != EXECUTED]
+    left = mutate([one for one in tested if one[0].id == "approval-precedes-send"], rest, REGISTRY)
+    assert tally(left).bare > 0
+
+
+def test_the_page_is_what_the_library_says(capsys: pytest.CaptureFixture[str]) -> None:
+    page = Path(__file__).parents[2] / "docs" / "library.md"
+    assert main(["contracts", "list", "--packaged", "--markdown"]) == 0
+    assert page.read_text(encoding="utf-8") == capsys.readouterr().out

@@ -1,0 +1,282 @@
+"""``contracts`` shows the library in force, ``mutate`` what it misses, ``lint`` its mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+
+from pytest_evarness.source.document import parse_yaml
+from tests.plugin.scenarios import echo, gated, write
+from tests.plugin.test_corpora import APPROVED, ENDS, GRANTED, SENT, changed, library, wrong
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Command
+
+HERE = Path(__file__).parents[2]
+SECOND = changed(
+    ENDS,
+    version=2,
+    overrides="run-completes@1",
+    history=[{"version": 2, "date": "2026-11-30", "change": "counts its events"}],
+)
+SECOND["assert"] = {"eventually": {"type": "run_finished", "where": {"events": {"gte": 1}}}}
+SECOND["corpus"]["positive"] = {"ends": [{"type": "run_finished", "events": 2}]}
+
+
+# -- contracts -----------------------------------------------------------------------------------
+
+
+def test_list_says_where_each_comes_from_and_what_tests_it(command: Command) -> None:
+    write(Path("contracts/a.yaml"), library(sent=APPROVED, **{"run-completes": SECOND}))
+    done = command("contracts", "list")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    (sent,) = (line for line in lines if line.startswith("sent@1"))
+    assert "project contracts/a.yaml:" in sent
+    assert 'hard, critical, 4 entries, applies to {"tools": ["email.send"]}' in sent
+    at = next(index for index, line in enumerate(lines) if line.startswith("run-completes@2"))
+    assert "in the place of run-completes@1 (packaged packaged/run.yaml:3)" in lines[at + 1]
+    packaged = command("contracts", "list", "--packaged").out
+    assert "sent@1" not in packaged
+    records = {row["id"]: row for row in command("contracts", "list", "--json").json}
+    assert records["sent"]["corpus"]["entries"] == 4
+    assert records["run-completes"]["replaced"][0]["version"] == 1
+
+
+def test_a_folder_beside_is_in_force_too(command: Command) -> None:
+    bare = {key: value for key, value in ENDS.items() if key != "corpus"}
+    write(Path("scenarios/contracts.yaml"), library(ends=bare))
+    assert "ends@1" not in command("contracts", "list").out
+    done = command("contracts", "list", "--beside", "scenarios")
+    assert "beside scenarios/contracts.yaml:3  hard, major, untested" in done.out
+    assert command("contracts", "list", "--beside", "nowhere").code == 2
+
+
+def test_a_library_with_mistakes_is_told_and_the_rest_is_listed(command: Command) -> None:
+    write(Path("contracts/a.yaml"), library(ends=ENDS, bad={"asert": {}}))
+    done = command("contracts", "list")
+    assert (done.code, "ends@1" in done.out) == (1, True)
+    assert "contracts.bad: unknown key (got 'asert'" in done.err
+
+
+def test_show_says_everything_of_one(command: Command) -> None:
+    write(Path("contracts/a.yaml"), library(bad=wrong(ENDS), sent=APPROVED))
+    shown = command("contracts", "show", "sent").out
+    for text in (
+        "sent@1",
+        "rationale:   Nobody's mailbox speaks",
+        "needs:       approval_granted, tool_called",
+        "where: {artifact_digest: $d}",
+        "ok  negative[swapped-draft]",
+    ):
+        assert text in shown
+    bad = command("contracts", "show", "bad").out
+    assert "FAILS its corpus" in bad
+    assert "WRONG  negative[not-really]: negative[not-really] gave pass, fail is needed" in bad
+    assert command("contracts", "show", "sent", "--json").json["layer"] == "project"
+
+
+def test_history_is_what_the_file_says_and_what_stands_below(command: Command) -> None:
+    write(Path("contracts/a.yaml"), library(**{"run-completes": SECOND}))
+    lines = command("contracts", "history", "run-completes").out.splitlines()
+    assert lines[1] == "  * version 2  2026-11-30  counts its events"
+    assert lines[2].startswith("      run-completes@2 (project contracts/a.yaml:")
+    assert lines[3].startswith("    version 1")
+    assert lines[4] == "      run-completes@1 (packaged packaged/run.yaml:3)"
+    rows = command("contracts", "history", "run-completes", "--json").json
+    assert [row["version"] for row in rows] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("show",), "contracts show needs the id of a contract"),
+        (("list", "x"), "contracts list names no contract"),
+        (("show", "run-complets"), "write 'run-completes'"),
+        (("show", "run-completes", "--packaged"), "go with 'contracts list'"),
+        (("history", "run-completes", "--markdown"), "go with 'contracts list'"),
+    ],
+)
+def test_wrong_words_are_wrong_use(command: Command, words: tuple[str, ...], said: str) -> None:
+    done = command("contracts", *words)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_a_page_of_a_projects_own_library(command: Command) -> None:
+    write(Path("contracts/a.yaml"), library(sent=APPROVED))
+    page = command("contracts", "list", "--markdown").out
+    assert "## sent\n" in page
+    assert "| negative | `swapped-draft` |" in page
+    assert "`approved` `double[0]` | a gap | no note says why" in page
+
+
+# -- mutate --------------------------------------------------------------------------------------
+
+
+def noted(**more: Any) -> dict[str, Any]:
+    copy = changed(APPROVED)
+    copy["corpus"]["positive"] = {"approved": {"events": [GRANTED, SENT], **more}}
+    return copy
+
+
+def test_mutate_lists_what_nobody_notices(command: Command) -> None:
+    write(Path("contracts/a.yaml"), library(sent=noted()))
+    done = command("mutate", "contracts")
+    assert done.code == 1
+    assert done.out.splitlines()[0] == (
+        "UNNOTICED: sent::positive[approved] double[0]: event 0 (approval_granted) twice"
+    )
+    write(Path("contracts/a.yaml"), library(sent=noted(survives={"double[0]": "one is enough"})))
+    done = command("mutate", "contracts/a.yaml")
+    assert (done.code, len(done.out.splitlines())) == (0, 1)
+    assert "1 as good as the entry" in done.out
+    write(Path("contracts/a.yaml"), library(sent=noted(unnoticed={"double[0]": "we know"})))
+    done = command("mutate", "contracts/a.yaml")
+    assert done.code == 0
+    assert done.out.startswith("unnoticed: sent::positive[approved] double[0]")
+
+
+def test_a_stale_note_is_told(command: Command) -> None:
+    notes = {"double[0]": "one is enough", "drop[0]": "not so"}
+    write(Path("contracts/a.yaml"), library(sent=noted(survives=notes)))
+    done = command("mutate", "contracts")
+    assert done.code == 1
+    assert "stale note: sent::positive[approved] drop[0]" in done.out
+
+
+def test_all_lists_who_noticed_what(command: Command) -> None:
+    write(Path("contracts/a.yaml"), library(sent=noted(survives={"double[0]": "one is enough"})))
+    out = command("mutate", "contracts", "--all").out
+    assert "as good: sent::positive[approved] double[0]" in out
+    assert "noticed: sent::positive[approved] swap[0,1]: " in out
+    assert " - by sent (fail)" in out
+    record = command("mutate", "contracts", "--json").json
+    assert record["total"] == len(record["entries"][0]["mutants"])
+    assert (record["as_good"], record["unnoticed"]) == (1, 0)
+
+
+def test_a_contract_that_fails_its_corpus_or_has_none_teaches_nothing(command: Command) -> None:
+    write(Path("contracts/a.yaml"), library(bad=wrong(ENDS)))
+    done = command("mutate", "contracts")
+    assert done.code == 3
+    assert "fails its own corpus: contracts/a.yaml:" in done.out
+    bare = {key: value for key, value in ENDS.items() if key != "corpus"}
+    write(Path("other.yaml"), library(bare=bare))
+    done = command("mutate", "other.yaml")
+    assert (done.code, "nothing to mutate: bare" in done.out) == (3, True)
+
+
+def test_the_packaged_set_and_the_projects_own_leave_nothing_without_a_reason(
+    command: Command,
+) -> None:
+    done = command("mutate", "packaged", HERE / "contracts")
+    assert (done.code, "UNNOTICED" in done.out) == (0, False), done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nowhere.yaml",), "neither a file or folder of contracts nor a packaged contract"),
+        (("run-complets",), "write 'run-completes'"),
+        (("broken.yaml",), "unknown key (got 'asert'"),
+        (("twice.yaml", "run-completes"), "the contract 'run-completes' is given twice"),
+    ],
+)
+def test_what_cannot_be_mutated_is_wrong_input(
+    command: Command, words: tuple[str, ...], said: str
+) -> None:
+    write(Path("broken.yaml"), library(x={"asert": {}}))
+    write(Path("twice.yaml"), library(**{"run-completes": ENDS}))
+    done = command("mutate", *words)
+    assert (done.code, said in done.err) == (2, True), done.err
+    assert command("mutate", "run-completes", "run-completes").code == 0
+
+
+# -- lint ----------------------------------------------------------------------------------------
+
+
+def test_lint_tells_the_entry_that_a_contract_gets_wrong(command: Command) -> None:
+    write(Path("contracts/a.yaml"), library(ends=wrong(ENDS)))
+    done = command("lint", "contracts")
+    assert done.code == 1
+    assert "negative[not-really] gave pass, fail is needed" in done.out
+    assert done.out.startswith("contracts/a.yaml:")
+    write(Path("contracts/a.yaml"), library(ends=ENDS))
+    assert command("lint", "contracts").code == 0
+
+
+def test_lint_tells_a_library_that_says_something_else(command: Command) -> None:
+    other = changed(SECOND)
+    del other["overrides"]
+    write(Path("contracts/a.yaml"), library(**{"run-completes": other}))
+    done = command("lint", "contracts")
+    assert (done.code, "says something else than" in done.out) == (1, True)
+
+
+def test_lint_warns_of_a_contract_that_is_not_for_the_case_or_can_never_fire(
+    command: Command,
+) -> None:
+    idle = changed(APPROVED, applies_to={"always": True})
+    write(Path("contracts/a.yaml"), library(sent=APPROVED, idle=idle))
+    write(Path("scenarios/a.yaml"), echo(invariants={"sent": {}}))
+    write(Path("scenarios/b.yaml"), gated())
+    out = command("lint", "scenarios/a.yaml").out
+    assert "warning: sent: is not for case 'default': applies_to asks for the tool" in out
+    assert "idle: can never fire in this graph: no node of it emits 'tool_called'" in out
+    assert "sent: can never fire" not in out
+    out = command("lint", "scenarios/b.yaml").out
+    assert "is not for case" not in out
+    assert "idle: can never fire" not in out
+
+
+# -- prove, schema -------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_read_might_have_been_for_the_case(command: Command) -> None:
+    write(Path("contracts/a.yaml"), library(sent={"asert": {}}))
+    write(Path("scenarios/b.yaml"), echo())
+    words = ("prove", "scenarios/b.yaml", "--unsigned", "--rerun", "inline")
+    done = command(*words)
+    assert done.code == 3
+    assert "contracts.sent: unknown key (got 'asert'" in done.err
+    assert "contracts/a.yaml: did not load" in done.out
+    write(Path("contracts/a.yaml"), library(sent=APPROVED))
+    assert command(*words).code == 0
+
+
+@pytest.mark.parametrize(
+    "path",
+    [HERE / "contracts/email.yaml", *sorted(HERE.glob("pytest_evarness/contract/packaged/*.yaml"))],
+    ids=lambda path: path.name,
+)
+def test_the_schema_takes_the_libraries_that_the_loader_takes(command: Command, path: Path) -> None:
+    schema = command("schema", "contracts").json
+    value = parse_yaml(path.read_text(encoding="utf-8")).value
+    jsonschema.validate(json.loads(json.dumps(value)), schema)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"applies_to": {"tool": ["a"]}},
+        {"applies_to": {"always": True, "tags": ["x"]}},
+        {"applies_to": {}},
+        {"overrides": "x"},
+        {"corpus": {"positiv": {}}},
+        {"corpus": {"negative": {"x": {"event": []}}}},
+        {"corpus": {"adversarial": {"x": {"events": [], "expect": "maybe"}}}},
+        {"history": [{"date": "x"}]},
+    ],
+)
+def test_the_schema_refuses_what_the_loader_refuses(command: Command, more: Any) -> None:
+    schema = command("schema", "contracts").json
+    value = library(ends={**{k: v for k, v in ENDS.items() if k not in more}, **more})
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(value, schema)
+    write(Path("x.yaml"), value)
+    assert command("lint", "x.yaml").code == 1
