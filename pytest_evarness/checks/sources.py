@@ -10,6 +10,7 @@ Source: docs/verdicts.md, "Where sources disagree".
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -170,7 +171,7 @@ def output_doubt(evidence: Evidence) -> Doubt | None:
 def world_doubts(evidence: Evidence, registry: Registry) -> tuple[Doubt, ...]:
     """What of the end state, or of the events that it tells of as well, is not to be believed."""
     world: Any = evidence.world
-    if c1.sha256_text(c1.text(world)) != evidence.a.world_digest:
+    if not _is_sealed(world, evidence.a.world_digest):
         names = frozenset(str(one.get("name")) for one in world.get("services") or ())
         told = frozenset(_services_of(evidence.events))
         return (
@@ -183,6 +184,14 @@ def world_doubts(evidence: Evidence, registry: Registry) -> tuple[Doubt, ...]:
             ),
         )
     return tuple(disagreements(evidence.events, world, has_steps=_has_steps(evidence, registry)))
+
+
+def _is_sealed(world: Mapping[str, Any], digest: str) -> bool:
+    """Whether ``digest`` is that of the world's c1 text."""
+    # Where no number is odd, this is that text, and made in a fifth of the time; where it is not,
+    # its digest is another one.
+    plain = json.dumps(world, sort_keys=True, separators=(",", ":"))
+    return c1.sha256_text(plain) == digest or c1.sha256_text(c1.text(world)) == digest
 
 
 def _services_of(events: Iterable[TraceEvent]) -> Iterator[str]:
