@@ -218,8 +218,8 @@ def _not_exercised_of(
     for case in cases:
         for replica in case["replicas"]:
             # What an observation met behind a block was met by nobody who could act.
-            met = (json.loads(text) for text in replica["events"])
-            events = [event for event in met if not is_tainted(event)]
+            emitted = (json.loads(text) for text in replica["events"])
+            events = [event for event in emitted if not is_tainted(event)]
             started = {e["node_id"] for e in events if e["type"] == "node_started"}
             finished = {e["node_id"] for e in events if e["type"] == "node_finished"}
             exercised["nodes"] |= finished
