@@ -375,6 +375,10 @@ class Judge:
                     continue
                 if holed is not None:
                     result = _doubted(result, holed[place], sources)
+                if result.outcome is not Outcome.PASS:
+                    result = result.with_(
+                        reason=bounded_text(result.reason), witness=bounded(result.witness)
+                    )
                 by_id[item.id] = result.with_(
                     id=item.id,
                     kind=item.kind,

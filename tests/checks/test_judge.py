@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pytest_evarness.checks.judge import Judge, Judgement
-from pytest_evarness.core.outcome import Cause, Outcome
+from pytest_evarness.core.finding import MAX_WITNESS_EVENTS, MAX_WITNESS_TEXT
+from pytest_evarness.core.outcome import Cause, Outcome, Severity
 from pytest_evarness.core.plan import PlannedItem
 from pytest_evarness.core.registry import packaged_registry
 from tests.checks.builders import END, REPRODUCES, contract_item, evidence, expect_item
@@ -224,3 +225,41 @@ def test_a_predicate_that_changes_its_mind_decides_nothing() -> None:
         assert outcomes(got)["sent"] == outcome
     (finding,) = [one for one in got.findings if one.id == "sent"]
     assert finding.causes == ()
+
+
+def test_the_witness_of_a_contract_is_bounded_whatever_it_and_its_events_hold(
+    judge: Judge,
+) -> None:
+    long = "x" * 20_000
+    run = (START, *[("custom.sent", "n4", {"to": long, "n": n}) for n in range(60)], FINISH)
+    items = (
+        contract_item("few", {"at_most": {"n": 40, "of": {"type": "custom.sent"}}}),
+        contract_item(
+            "odd", {"every": {"match": {"type": "custom.sent"}, "where": {"to": "y" * 9000}}}
+        ),
+        contract_item("seen", {"eventually": {"type": "custom.sent", "where": {"to": "z" * 9000}}}),
+    )
+    for finding in judged(judge, expect_item(), *items, run=run).findings[2:]:
+        assert finding.outcome is Outcome.FAIL
+        witness = finding.witness
+        assert len(witness.events) <= MAX_WITNESS_EVENTS
+        texts = [*witness.absent, *witness.notes, witness.expected or "", witness.observed or ""]
+        texts += [str(one) for one in (*witness.nearest, *witness.context.values())]
+        assert sum(len(text) for text in texts) < MAX_WITNESS_TEXT + 500
+        assert len(finding.reason) <= 2001
+
+
+def test_ties_between_failures_are_settled_by_declaration(judge: Judge) -> None:
+    one, other = contract_item("one", NEVER_SENT), contract_item("other", NEVER_SENT)
+    assert judged(judge, expect_item(), one, other).primary == "one"
+    assert judged(judge, expect_item(), other, one).primary == "other"
+
+
+def test_severity_and_label_change_no_verdict(judge: Judge) -> None:
+    for severity in Severity:
+        item = contract_item("quiet", NEVER_SENT, severity=severity, label="preventive")
+        got = judged(judge, expect_item(), item)
+        assert got.verdict == "invalid"
+        assert got.findings[2].severity is severity
+        soft = contract_item("quiet", NEVER_SENT, severity=severity, gate=False, decides=False)
+        assert judged(judge, expect_item(), soft).verdict == "valid"
