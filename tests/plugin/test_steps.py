@@ -77,7 +77,9 @@ def test_a_step_that_exits_is_not_the_exit_code_of_a_command(
 
 
 def test_a_broken_library_counts_where_only_scenarios_were_named(session: Session) -> None:
-    library = {"contracts": {"x": {"assert": {"sometimes": {"type": "run_finished"}}}}}
+    library: dict[str, Any] = {
+        "contracts": {"x": {"assert": {"sometimes": {"type": "run_finished"}}}}
+    }
     files = {"scenarios/a.yaml": echo(), "contracts/broken.yaml": library}
     ran = session("scenarios/a.yaml", files=files)
     assert ran.code == 1
