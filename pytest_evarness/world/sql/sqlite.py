@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import sqlite3
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -241,6 +242,7 @@ class SqliteDatabase(Database):
             self._connection.close()
             self._connection = None
         try:
+            _check_is_file(self._path)
             if self._is_untouched():
                 return
             connection = _connect(self._path, None)
@@ -422,6 +424,24 @@ def _is_lost(error: sqlite3.DatabaseError) -> bool:
         sqlite3.SQLITE_IOERR,
         sqlite3.SQLITE_CANTOPEN,
     )
+
+
+def _check_is_file(path: str) -> None:
+    """A run may have put anything there: a link would lead out of the world, a pipe never ends.
+
+    Raises:
+        DownError: It is no regular file.
+        OSError: Nothing is there.
+    """
+    for ending in ("", *_BESIDE):
+        try:
+            mode = os.lstat(path + ending).st_mode
+        except FileNotFoundError:
+            if ending:
+                continue
+            raise
+        if not stat.S_ISREG(mode):
+            raise DownError(f"the database{ending} is no regular file any more")
 
 
 def _digest_of(path: str) -> bytes:

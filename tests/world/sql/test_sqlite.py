@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sqlite3
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,6 +100,36 @@ def test_a_file_that_is_broken_is_told(open_database: Opener) -> None:
     database.seal()
     assert database.problem is not None
     assert "not a database" in database.problem
+
+
+@pytest.mark.parametrize("ending", ["", "-wal"])
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_what_is_no_file_is_never_opened(
+    open_database: Opener, tmp_path: Path, kind: str, ending: str
+) -> None:
+    other = tmp_path / "other.sqlite"
+    with contextlib.closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE t (a)")
+    database = open_database("sqlite", "CREATE TABLE t (a)")
+    path = Path(str(database.address["path"]) + ending)
+    path.unlink(missing_ok=True)
+    if kind == "link":
+        path.symlink_to(other)
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    assert sealed(database)["down"] is True
+    assert database.problem == f"the database{ending} is no regular file any more"
+
+
+def test_a_file_of_the_same_bytes_is_the_same_database(open_database: Opener) -> None:
+    database = open_database("sqlite", "CREATE TABLE t (a)")
+    path = Path(str(database.address["path"]))
+    data = path.read_bytes()
+    path.unlink()
+    path.write_bytes(data)
+    assert [table["name"] for table in sealed(database)["tables"]] == ["t"]
 
 
 def test_null_in_a_primary_key_is_in_no_order(open_database: Opener) -> None:
