@@ -213,7 +213,7 @@ def _service_faults(value: Mapping[str, Json], known: Known) -> list[Fault]:
         fix = f"write '{near}'" if near else None
         return [Fault(("service",), "unknown service", got=quoted(name), rule=rule, fix=fix)]
     kind = known.services[name]
-    if kind != _SERVICE_TYPE:
+    if kind and kind != _SERVICE_TYPE:
         problem = f"'{name}' is a service of another type"
         return [Fault(("service",), problem, got=kind, rule=rule)]
     return []

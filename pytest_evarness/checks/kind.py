@@ -84,7 +84,7 @@ class Known:
     """What the loader knows when a check is read.
 
     Attributes:
-        services: Type of each declared service, by name.
+        services: Type of each declared service, by name; empty where it cannot be told.
         has_workspace: Whether the scenario declares one.
         secrets: Names of the case's secrets.
         read: Reads a file the scenario refers to; what is read is sealed as a subject.

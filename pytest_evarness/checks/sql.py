@@ -225,6 +225,8 @@ def _dialect(value: Mapping[str, Json], known: Known, faults: list[Fault]) -> Di
         fix = f"write '{near}'" if near else None
         faults.append(Fault(("service",), problem, quoted(name), rule, fix))
         return None
+    if not kind:
+        return None  # a type that nobody can guess, which is told where it stands
     if kind not in tuple(Dialect):
         problem = f"is no database but a service of type {kind}"
         faults.append(Fault(("service",), problem, quoted(name), rule))

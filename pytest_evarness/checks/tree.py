@@ -29,6 +29,8 @@ def path_faults(path: str, key: str) -> list[Fault]:
     problem = path_problem(path)
     if problem is not None:
         fix = "ask git: check: {type: command_exit, command: git ...}" if "git" in problem else None
+        if path.startswith("/workspace/") and path_problem(path[11:]) is None:
+            fix = f"write {quoted(path[11:])}"
         return [Fault((key,), problem, got=quoted(path), rule=_RULE, fix=fix)]
     if key == "path" and "*" in path:
         return [

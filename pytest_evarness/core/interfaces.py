@@ -389,12 +389,15 @@ class EnvironmentKey:
     Attributes:
         parse: Normalised JSON value, and the faults found, their paths relative to the value.
         schema: JSON Schema of the value, for editors.
+        stand_in: What a value that is wrong declares all the same, so that other mistakes of the
+            file are told by it; a case with such a value never runs. None: nothing.
     """
 
     name: str
     doc: str
     parse: Callable[[Json], tuple[Json, list[Fault]]]
     schema: JsonObject
+    stand_in: Callable[[Json], Json] | None = None
 
 
 @dataclass(frozen=True, slots=True)

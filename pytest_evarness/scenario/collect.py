@@ -64,9 +64,12 @@ def is_excluded(path: Path, folder: Path | None = None) -> bool:
 
 
 def kind_of_document(value: object) -> str | None:
-    """``scenario``, ``library`` or None, by the keys of a document."""
+    """``scenario``, ``library`` or None, by the keys of a document.
+
+    Invariants beside a ``subject`` are those of a scenario that lacks its first line.
+    """
     if isinstance(value, Mapping):
-        if "evarness" in value:
+        if "evarness" in value or ("invariants" in value and "subject" in value):
             return "scenario"
         if "contracts" in value or "invariants" in value:
             return "library"

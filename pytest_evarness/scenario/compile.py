@@ -453,7 +453,7 @@ class Compiler:
         known = self._sections.get(("invariants", id(value)))
         if known is None:
             parsed, faults = parse_type(_ENTRY, Entry, value)
-            known = (value, parsed, faults)
+            known = (value, parsed, _beside_check(value, faults))
             self._sections[("invariants", id(value))] = known
         return cast("Entry | None", known[1]), known[2]
 
@@ -468,13 +468,16 @@ class Compiler:
         kinds: dict[str, tuple[str, GatheredCheck | None]] = {}
         for entry_id, entry in entries.items():
             if entry is None:
+                # It is there, though something in it is wrong: what needs it names no stranger.
+                kinds[entry_id] = (self._written_type(current, entry_id), None)
                 continue
             given = entry.model_fields_set
             if "cases" in given and current.layer.id not in entry.cases:
                 continue
             check: Any = entry.check if "check" in given else None
             gathered = check if isinstance(check, GatheredCheck) else None
-            kinds[entry_id] = (check.type if check is not None else "contract", gathered)
+            kind = check.type if check is not None else "contract"
+            kinds[entry_id] = (kind if isinstance(kind, str) else "", gathered)
         made: dict[str, ParsedCheck] = {}
         for entry_id, (_, check) in kinds.items():
             if check is None:
@@ -502,6 +505,11 @@ class Compiler:
             )
         return made
 
+    def _written_type(self, current: _Current, entry_id: str) -> str:
+        """The type of a check as it stands there; empty where that is no text."""
+        kind = _dig(current.merged, "invariants", entry_id, "check", "type")
+        return kind if isinstance(kind, str) else ""
+
     def _environment(self, current: _Current) -> dict[str, Json]:
         """The normalised environment, without the keys that are wrong."""
         given = current.merged.get("environment", {})
@@ -511,10 +519,11 @@ class Compiler:
         parsed, faults = self.environment.parse(given)
         for fault in faults:
             self.wrong(current, fault.under("environment"))
+        stand_ins = self.environment.stand_ins(given, parsed) if faults else {}
         parsed.pop("fixture", None)
         for key, value in DEFAULTS.items():
             parsed.setdefault(key, value)
-        return self._inlined(current, parsed)
+        return {**self._inlined(current, parsed), **stand_ins}
 
     def _inlined(self, current: _Current, environment: dict[str, Json]) -> dict[str, Json]:
         """The environment without references to files; what they hold goes with the case."""
@@ -794,7 +803,9 @@ class Compiler:
             given = [one for one in declared if isinstance(one, dict)]
             path: Path_ = ("invariants", entry_id)
             was_gate = any(one.get("gate") is True for one in given)
-            if was_gate and not item.gate:
+            # What says that it is a gate and cannot be one is told where that is known.
+            says_so = _dig(current.merged, "invariants", entry_id, "gate") is True
+            if was_gate and not item.gate and not says_so:
                 self.wrong(
                     current,
                     Fault(
@@ -1089,6 +1100,20 @@ def _unjudged(path: Path_, problem: str) -> Fault:
         rule="its 'cases', or a null, leaves it out everywhere",
         at_key=True,
     )
+
+
+def _beside_check(value: object, faults: list[Fault]) -> list[Fault]:
+    """Say once of the fields of a check that they stand outside of it."""
+    if not isinstance(value, dict) or "check" in value or not isinstance(value.get("type"), str):
+        return faults
+    told = Fault(
+        ("type",),
+        "belongs under 'check', with the other fields of the check",
+        got=quoted(value["type"]),
+        fix=f"write 'check: {{type: {value['type']}, ...}}'",
+        at_key=True,
+    )
+    return [told, *(one for one in faults if one.code != "unknown_key" or one.fix is not None)]
 
 
 def _dig(value: object, *keys: str) -> Any:

@@ -11,7 +11,7 @@ from pytest_evarness.core.interfaces import EnvironmentKey
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.limit import MAX_MISTAKES
 from pytest_evarness.source.model import unknown_key
-from pytest_evarness.source.quote import quoted, shown, with_quotes
+from pytest_evarness.source.quote import nearest, quoted, shown, with_quotes
 
 if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Domain
@@ -196,6 +196,26 @@ class Environment:
             else:
                 made[name] = parsed
         return made, faults
+
+    def stand_ins(self, value: Mapping[str, Json], parsed: Mapping[str, Json]) -> dict[str, Json]:
+        """What keys that are wrong, or misspelt, declare all the same.
+
+        One mistake is told once: a service with a wrong field is still a service, and what names
+        it is no mistake.
+
+        Args:
+            value: Merged, as it was given to ``parse``.
+            parsed: What ``parse`` made of it.
+        """
+        made: dict[str, Json] = {}
+        for name, given in value.items():
+            meant = name if name in self.keys else nearest(name, self.keys)
+            key = self.keys[meant] if meant is not None else None
+            if key is None or key.stand_in is None or key.name in parsed:
+                continue
+            if key.name == name or key.name not in value:
+                made[key.name] = key.stand_in(given)
+        return made
 
     def _value(self, key: EnvironmentKey, given: Json) -> tuple[Json, list[Fault]]:
         if not isinstance(given, dict | list):

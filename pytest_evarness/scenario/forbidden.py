@@ -114,7 +114,21 @@ class Rules:
                 ]
                 problem = f"names a service of type {config.get('type')}, which has no tables"
                 return "", Fault((), problem, got=quoted(name), rule=_listed(sql, "databases"))
+            if dot and table and config is None and self._has_no_schemas():
+                near = nearest(service, self._services)
+                return "", Fault(
+                    (),
+                    "names no service",
+                    got=quoted(name),
+                    rule=f"TABLE or SERVICE.TABLE; {_listed(sorted(self._services), 'services')}",
+                    fix=f"write '{near}.{table}'" if near else None,
+                )
         return name, None
+
+    def _has_no_schemas(self) -> bool:
+        """Whether what stands before a dot can be a service alone, and no schema of a database."""
+        kinds = {config.get("type") for config in self._services.values()}
+        return kinds <= {*HTTP_TYPES, "mysql", "sqlite"}
 
 
 def _is_strict(config: Any) -> bool:

@@ -624,7 +624,9 @@ class Planner:
                 InputError(found.problem, where=as_where(mark, "params.invariants"), fix=found.fix)
             )
         else:
-            self.plan.report(Fault(path, found.problem, fix=found.fix, at_key=at_key))
+            # Whoever has no contract in mind forgot the check.
+            fix = found.fix or ("give it a 'check', or the id of a contract" if at_key else None)
+            self.plan.report(Fault(path, found.problem, fix=fix, at_key=at_key))
         return None
 
     # -- items ------------------------------------------------------------------------------

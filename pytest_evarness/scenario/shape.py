@@ -167,6 +167,13 @@ def _prefix(text: str) -> str:
         raise refuse("must be relative to the workspace", rule="components joined by '/'")
     if ".." in parts:
         raise refuse("leads out of the workspace", rule="components joined by '/'")
+    if "*" in text:
+        above = "/".join(parts[: next(at for at, part in enumerate(parts) if "*" in part)])
+        raise refuse(
+            "is no pattern",
+            rule="a path allows itself and what lies below it",
+            fix=f"write '{above}'" if above else None,
+        )
     return "/".join(part for part in parts if part not in ("", "."))
 
 

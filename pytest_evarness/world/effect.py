@@ -109,8 +109,12 @@ class _Sql(Strict):
         entries = value.items() if isinstance(value, Mapping) else enumerate(value)
         for name, entry in entries:
             if not _is_scalar(entry):
+                # Without quotes YAML reads a template's braces as a mapping.
+                bare = isinstance(entry, Mapping) and list(entry.values()) == [None]
                 raise refuse(
-                    f"parameter {name} must be one value", rule="text, number, true, false or null"
+                    f"parameter {name} must be one value",
+                    rule="text, number, true, false or null",
+                    fix=f'write "{{{next(iter(entry))}}}" with quotes' if bare else None,
                 )
         return value
 
@@ -268,14 +272,21 @@ def cross_faults(
 
 
 def _statement_faults(asked: Mapping[str, Any], kind: str) -> list[Fault]:
-    """Placeholders without a value, and values without a placeholder: no call mends them."""
-    from pytest_evarness.world.sql.text import Dialect, placeholder_mistake
+    """What no call mends: placeholders and values that do not fit, more than one statement."""
+    from pytest_evarness.world.sql.text import Dialect, placeholder_mistake, split
 
+    at = ("sql", "statement")
     mistake = placeholder_mistake(asked["statement"], asked.get("params", []), Dialect(kind))
-    if mistake is None:
-        return []
-    rule = "? with a list of params, :name with a mapping"
-    return [Fault(("sql", "statement"), mistake, rule=rule)]
+    if mistake is not None:
+        return [Fault(at, mistake, rule="? with a list of params, :name with a mapping")]
+    try:
+        count = len(split(asked["statement"], Dialect(kind)))
+    except ValueError as error:
+        return [Fault(at, str(error))]
+    if count != 1:
+        rule = "each further statement is an effect of its own"
+        return [Fault(at, "must be one statement", got=str(count), rule=rule)]
+    return []
 
 
 # -- filled for one call -------------------------------------------------------------------------

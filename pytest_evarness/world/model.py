@@ -42,12 +42,14 @@ def environment_keys(registry: Registry) -> tuple[EnvironmentKey, ...]:
             "Files of the run's own folder: from, files, git.",
             _workspace,
             _workspace_schema(),
+            lambda value: {"files": [], "git": False},
         ),
         EnvironmentKey(
             "services",
             "What the harness talks to, by name; each has a type.",
             lambda value: _services(value, types),
             _services_schema(types),
+            lambda value: _declared(value, types),
         ),
     )
 
@@ -229,6 +231,19 @@ def _services(value: Json, types: Mapping[str, ServiceType]) -> tuple[Json, list
         faults += [fault.under(name) for fault in found]
         made[name] = config
     return made, faults
+
+
+def _declared(value: Json, types: Mapping[str, ServiceType]) -> Json:
+    """Names of services with the types that are meant, whatever is wrong with the rest.
+
+    A type that cannot be guessed is an empty text, which fits whatever names the service.
+    """
+    made: dict[str, Json] = {}
+    for name, given in value.items() if isinstance(value, Mapping) else ():
+        kind = given.get("type") if isinstance(given, Mapping) else None
+        meant = kind if isinstance(kind, str) else ""
+        made[name] = {"type": meant if meant in types else nearest(meant, types) or ""}
+    return made
 
 
 def variable_name(name: str) -> str:

@@ -16,6 +16,7 @@ from pytest_evarness.core.execution import impersonal
 from pytest_evarness.core.interfaces import ServiceDownError
 from pytest_evarness.core.removal import remove_tree
 from pytest_evarness.core.secret import Masker
+from pytest_evarness.source.quote import one_of
 from pytest_evarness.world import home, repository, snapshot
 from pytest_evarness.world.inlining import with_texts
 from pytest_evarness.world.ledger import AuditLog, Ledger
@@ -376,7 +377,10 @@ class _Addresses(Mapping[str, Mapping[str, "Json"]]):
         self._reached = reached
 
     def __getitem__(self, name: str) -> Mapping[str, Json]:
-        service = self._services[name]
+        service = self._services.get(name)
+        if service is None:
+            declared = one_of(sorted(self._services)) or "none"
+            raise KeyError(f"no service is called '{name}' (declared: {declared})")
         if service.problem is not None:
             raise ServiceDownError(name, service.problem)
         address = dict(service.address)

@@ -26,6 +26,13 @@ def tree(*entries: dict[str, Any], **more: Any) -> Tree:
 # -- paths -------------------------------------------------------------------------------------
 
 
+def test_a_path_of_the_sandbox_is_told_as_the_workspace_has_it() -> None:
+    (fault,) = path_faults("/workspace/out/a.txt", "path")
+    assert (fault.problem, fault.fix) == ("is absolute", "write 'out/a.txt'")
+    for other in ("/workspace", "/workspace/../a", "/etc/passwd"):
+        assert path_faults(other, "path")[0].fix is None
+
+
 @pytest.mark.parametrize(
     ("path", "problem"),
     [

@@ -23,6 +23,9 @@ def write(path: Path, text: str = "evarness: 1\n") -> Path:
         ("invariants: {}\n", "library"),
         ("evarness: 1\ninvariants: {}\n", "scenario"),
         ("a: 1\n", None),
+        ("subject: hello\n", None),
+        # Invariants of a scenario that lacks its first line are no library.
+        ("subject: {graph: g}\ninvariants: {}\n", "scenario"),
         ("- evarness\n", None),
         ("", None),
         # Files that do not load are told by their key, so that somebody reports them.

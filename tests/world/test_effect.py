@@ -105,6 +105,19 @@ def test_an_unknown_service_is_named_with_the_nearest() -> None:
     assert lacking.startswith(
         "sql.statement: placeholders and values differ in number (? 1, values 2) ("
     )
+    two = {**SQL, "statement": "DELETE FROM t; DELETE FROM u"}
+    further = "each further statement is an effect of its own"
+    for kind in ("sqlite", "postgres", "mysql"):
+        assert said({"sql": two}, {"db": kind}) == [
+            f"sql.statement: must be one statement (got 2; {further}) "
+        ]
+        assert (
+            said({"sql": {**SQL, "statement": "DELETE FROM t WHERE a = ';'; "}}, {"db": kind}) == []
+        )
+        (half,) = said({"sql": {**SQL, "statement": "DELETE FROM t WHERE a = 'x"}}, {"db": kind})
+        assert half.startswith("sql.statement: ")
+    # What a broken declaration does not tell is not guessed.
+    assert said({"sql": SQL}, {"db": ""}) == []
     # A plug-in's own type is asked when it is reached.
     assert said({"sql": SQL}, {"db": "acme_store"}) == []
     assert said({"file": {"path": "a", "write": ""}}, {}) == [

@@ -156,6 +156,9 @@ def test_who_asks_for_a_service_that_is_down_is_told_its_last_words() -> None:
             world.addresses["a"]
         assert world.reachable == set()
         assert world.addresses["b"] == {"host": "127.0.0.1", "port": 7}
+        with pytest.raises(KeyError, match=r"no service is called 'c' \(declared: a, b\)"):
+            world.addresses["c"]
+        assert "c" not in world.addresses
         assert world.reachable == {("127.0.0.1", 7)}
 
 

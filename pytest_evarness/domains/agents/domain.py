@@ -305,6 +305,9 @@ def _approval_faults(graph: Graph, environment: JsonObject) -> list[Fault]:
     for gate, decision in approvals.items():
         path: tuple[str, ...] = ("approvals", gate)
         if gate not in gates:
+            kind = graph.nodes[gate].type if gate in graph.nodes else ""
+            if nearest(kind, ("approval_gate",)):
+                continue  # the type is misspelt, which lint tells
             rule = f"gates: {', '.join(gates) or 'none'}"
             problem = "a decision is for an approval gate"
             faults.append(Fault(path, problem, got=quoted(gate), rule=rule, at_key=True))

@@ -444,7 +444,10 @@ def _when_faults(value: object) -> list[Fault]:
         if "first" in value or "rate" in value:
             return parse_model(model, value)[1]
     rule = "always, {first: n} or {rate: x}"
-    return [Fault((), "says when in another form", got=shown(value), rule=rule)]
+    fix = "write 'always'" if value is True else None
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        fix = f"write '{{first: {value}}}'"
+    return [Fault((), "says when in another form", got=shown(value), rule=rule, fix=fix)]
 
 
 def _target_faults(value: object, names: tuple[str, ...], *, has_delay: bool) -> list[Fault]:

@@ -17,7 +17,7 @@ from pytest_evarness.domains.agents.acting import (
 from pytest_evarness.domains.agents.schema import validator_of, violation
 from pytest_evarness.domains.agents.script import Script
 from pytest_evarness.domains.agents.state import Intent, RunState, state_of
-from pytest_evarness.domains.agents.template import fill_text
+from pytest_evarness.domains.agents.template import TemplateError, fill_text
 from pytest_evarness.domains.agents.text import compact, digest_of_value, plain
 from pytest_evarness.world.fault import NOT_ARRIVING
 
@@ -93,8 +93,11 @@ class _Calling:
 
     def run(self) -> list[dict[str, Any]]:
         manifest = self._manifest()
-        intent, name = self._intent(manifest)
-        self._validate(manifest, name)
+        problem = violation(validator_of(manifest["args"]), self.args)
+        intent, name = self._intent(manifest, is_valid=problem is None)
+        if problem is not None:
+            self._emit_error(f"arguments: {problem}", "validate", 1, name)
+            raise ToolError(f"{self.tool}: arguments: {problem}")
         error = ""
         for attempt in range(1, self.request.retries + 2):
             rule = self._authorise(manifest)
@@ -119,12 +122,6 @@ class _Calling:
         if manifest is None:
             self._deny("no_manifest")
         return manifest
-
-    def _validate(self, manifest: Mapping[str, Any], intent: str) -> None:
-        problem = violation(validator_of(manifest["args"]), self.args)
-        if problem is not None:
-            self._emit_error(f"arguments: {problem}", "validate", 1, intent)
-            raise ToolError(f"{self.tool}: arguments: {problem}")
 
     def _authorise(self, manifest: Mapping[str, Any]) -> str:
         """The rule that allows this attempt; each attempt spends one use of an approval."""
@@ -160,7 +157,7 @@ class _Calling:
 
     # -- the call ------------------------------------------------------------------------------
 
-    def _intent(self, manifest: Mapping[str, Any]) -> tuple[Intent, str]:
+    def _intent(self, manifest: Mapping[str, Any], *, is_valid: bool) -> tuple[Intent, str]:
         node = self.context.node_id
         intent = self.state.intents.setdefault(node, Intent())
         if not (intent.is_open and intent.digest == self.digest):
@@ -169,7 +166,12 @@ class _Calling:
         if self.request.intent is not None:
             return intent, self.request.intent
         if manifest["intent"] is not None:
-            return intent, fill_text(manifest["intent"], query=self.query, args=self.args)
+            try:
+                return intent, fill_text(manifest["intent"], query=self.query, args=self.args)
+            except TemplateError as error:
+                # Arguments that the manifest refuses are told as that, whatever they lack.
+                if is_valid:
+                    raise TemplateError(f"{self.tool}: intent: {error}") from None
         return intent, f"{node}#{intent.count}"
 
     def _announce(self, manifest: Mapping[str, Any], rule: str, intent: str) -> None:

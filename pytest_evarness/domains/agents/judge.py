@@ -123,7 +123,7 @@ class _State:
             return f"nothing is scripted for {names}, in 'judge' or in 'default_judge_scores'"
         if not self.script.scripted:
             return "nothing is scripted for it under 'judge', nor 'default_judge_scores'"
-        misfit = self.script.misfit()
+        misfit = self.script.misfit(lambda rule: _unasked(rule, missing))
         if misfit is not None:
             return misfit
         count = self.script.scripted
@@ -143,6 +143,13 @@ class _State:
 def _answers(rule: Mapping[str, Any], asked: Sequence[str]) -> bool:
     """Whether a rule speaks of anything that is asked for; a raw answer always may."""
     return "respond" in rule or any(name in rule["scores"] for name in asked)
+
+
+def _unasked(rule: Mapping[str, Any], missing: Sequence[str]) -> str:
+    """Why a rule whose conditions may hold answers all the same nothing; empty where it would."""
+    if _answers(rule, missing):
+        return ""
+    return f" (scores {', '.join(rule['scores'])}, asked for {', '.join(missing)})"
 
 
 def scores_of(scores: Mapping[str, float], names: Sequence[str]) -> list[Fraction]:

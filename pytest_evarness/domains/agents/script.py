@@ -109,12 +109,19 @@ class Script:
                 return rule.answer
         return None
 
-    def misfit(self) -> str | None:
-        """Why the call that was just made found no answer, where rules are left; else None."""
+    def misfit(self, note: Callable[[Mapping[str, Any]], str] | None = None) -> str | None:
+        """Why the call that was just made found no answer, where rules are left; else None.
+
+        Args:
+            note: What else is to be said of a rule; empty where that is nothing.
+        """
         left = [rule for rule in self._rules if not rule.is_spent]
         if not left:
             return None
-        asked = [_asked(rule.answer.get("match") or {}) for rule in left[:_MAX_NAMED]]
+        asked = [
+            _asked(rule.answer.get("match") or {}) + (note(rule.answer) if note is not None else "")
+            for rule in left[:_MAX_NAMED]
+        ]
         if len(left) > _MAX_NAMED:
             asked.append("...")
         noun = "rule" if len(left) == 1 else "rules"

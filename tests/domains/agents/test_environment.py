@@ -160,6 +160,10 @@ GRAPH = h.chain(("input", {}), ("tool", {"tool": "my.tool"}), ("llm", {}), ("out
             ),
         ),
         (
+            {"faults": {"llm": {"error": 2}}},
+            "faults.llm.error: says when in another form (got 2; always, {first: n} or {rate: x})",
+        ),
+        (
             {"faults": {"llm": {"error": {"first": 0}}}},
             "faults.llm.error.first: is too small (got 0; 1 or more)",
         ),

@@ -111,6 +111,16 @@ def test_a_rule_looks_at_the_judged_text(match: Any, judged: str, is_met: bool) 
         assert why.startswith("no rule of judge matches call 1; 1 rule did not match: ")
 
 
+def test_a_rule_that_scores_something_else_is_told_as_that() -> None:
+    case = Case(judge=[{"match": {"contains": "x"}, "scores": {"tone": 0.9}}])
+    assert case.abstains("xyz")[1] == (
+        "no rule of judge matches call 1; 1 rule did not match: contains 'x'"
+        " (scores tone, asked for score)"
+    )
+    other = Case(judge=[{"match": {"contains": "q"}, "scores": {"score": 0.9}}])
+    assert other.abstains("xyz")[1].endswith("did not match: contains 'q'")
+
+
 def test_judges_of_one_panel_are_told_apart_by_their_model() -> None:
     case = Case(
         judge=[

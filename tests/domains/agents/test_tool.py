@@ -424,6 +424,27 @@ def test_an_intent_may_be_named_by_the_node_or_the_manifest() -> None:
     assert h.payload(run, "tool_called")["intent_id"] == "node Hello"
 
 
+def test_arguments_that_the_manifest_refuses_are_told_as_that() -> None:
+    """Its intent asks for an argument that is not there; the schema says so first."""
+    schema = {"type": "object", "properties": {"order": {}}, "required": ["order"]}
+    tools = h.manifest("house.pay", args=schema, sim=[{"result": "on"}], intent="for {args.order}")
+    config = {"tool": "house.pay", "args": {"ordr": "{query}"}}
+    graph = h.chain(("input", {}), ("tool", config), ("output", {}))
+    run = h.run(graph, tools=tools)
+    assert run.status == "failed"
+    said = h.payload(run, "tool_error")
+    assert (said["phase"], said["intent_id"]) == ("validate", "n2#1")
+    assert said["error"].startswith("arguments: ")
+    assert "order" in said["error"]
+    # The twin: arguments that the schema lets pass, and an intent that they cannot fill.
+    del schema["required"]
+    tools = h.manifest("house.pay", args=schema, sim=[{"result": "on"}], intent="for {args.order}")
+    run = h.run(graph, tools=tools)
+    assert h.payload(run, "engine_error")["reason"] == (
+        "TemplateError: house.pay: intent: the input has no 'order'"
+    )
+
+
 def test_mode_is_accepted_with_its_one_value() -> None:
     assert call({"tool": "email.search", "mode": "sim"}).status == "completed"
     found = h.remarks(h.chain(("tool", {"tool": "email.search", "mode": "live"})))[0]
