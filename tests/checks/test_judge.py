@@ -231,13 +231,14 @@ def test_the_witness_of_a_contract_is_bounded_whatever_it_and_its_events_hold(
     judge: Judge,
 ) -> None:
     long = "x" * 20_000
+    wide = {f"field_{n}": "z" * 90 for n in range(90)}
     run = (START, *[("custom.sent", "n4", {"to": long, "n": n}) for n in range(60)], FINISH)
     items = (
         contract_item("few", {"at_most": {"n": 40, "of": {"type": "custom.sent"}}}),
         contract_item(
             "odd", {"every": {"match": {"type": "custom.sent"}, "where": {"to": "y" * 9000}}}
         ),
-        contract_item("seen", {"eventually": {"type": "custom.sent", "where": {"to": "z" * 9000}}}),
+        contract_item("seen", {"eventually": {"type": "custom.sent", "where": wide}}),
     )
     for finding in judged(judge, expect_item(), *items, run=run).findings[2:]:
         assert finding.outcome is Outcome.FAIL
