@@ -22,6 +22,7 @@ from pytest_evarness.bundle.envelope import (
 from pytest_evarness.bundle.reading import refuse_archives, strict_json
 from pytest_evarness.bundle.schema import STATEMENT, check_shape
 from pytest_evarness.bundle.statement import PREDICATE_TYPE
+from pytest_evarness.bundle.written import check_written
 from pytest_evarness.core.json import shown
 from pytest_evarness.errors import EvarnessError, UnverifiedError, UsageError
 
@@ -268,6 +269,7 @@ def _check_findings(
     if predicate["seal"]["settings"]["events"] == "digest":
         word.append("every finding, verdict and composite: no events are enclosed")
         return "not_checked", "no events are enclosed; only counts and verdict were added up", None
+    check_written(predicate)
     word.extend(recomputation.check_output(predicate, events))
     word.extend(check_applying(predicate, registry))
     on_word, given = recomputation.check_findings(predicate, events, registry)
@@ -307,6 +309,7 @@ def _always_on_word(predicate: Mapping[str, Any]) -> list[str]:
         "seal.nonce, seal.time: that the seal was made then, and not before",
         "seal.subjects, seal.git: that these files and this commit were used",
         "items[].broken, items[].label: what was known when they were sealed",
+        "seal.definitions: that they are what the scenarios ask for",
         "seal.corpora: that contracts said this of their corpora",
         "seal.overlays: that no library held another contract that is for one of these cases",
     ]

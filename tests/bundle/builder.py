@@ -234,8 +234,14 @@ def planned_of(spec: Spec) -> PlannedCase:
 
 def scenario_of(spec: Spec) -> str:
     named: dict[str, Any] = {name: {} for name in spec.contracts}
-    named |= {name: {"check": {"type": "trace"}} for name in spec.soft}
-    entries = {"invariants": named} if named else {}
+    for name in spec.checks:
+        entry = {"description": f"{name} is so", "gate": True, "weight": 0}
+        named[name] = {**entry, "check": {"type": "probe"}}
+    for name, weight in spec.soft.items():
+        named[name] = {"weight": float(weight), "check": {"type": "trace"}}
+    entries: dict[str, Any] = {"invariants": named} if named else {}
+    if spec.threshold is not None:
+        entries["scoring"] = {"pass_threshold": float(spec.threshold)}
     return c1.text({"evarness": 1, "id": "send", "expect": dict(spec.expect), **entries})
 
 

@@ -5,18 +5,25 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evarness.bundle.canonical import canonical_bytes
+from pytest_evarness.bundle.canonical import canonical_bytes, canonical_digest
 from pytest_evarness.bundle.envelope import envelope_bytes
 from pytest_evarness.bundle.key import make_key
+from pytest_evarness.bundle.not_proven import not_proven
+from pytest_evarness.bundle.seal import binding_of
+from pytest_evarness.bundle.statement import subjects_of
+from pytest_evarness.bundle.summary import summarise
 from pytest_evarness.bundle.verify import Options, Report, verify_bundle
+from pytest_evarness.bundle.written import check_written
 from pytest_evarness.core import c1
 from pytest_evarness.core.registry import packaged_registry
+from pytest_evarness.errors import UnverifiedError
 from tests.plugin.test_checks import MAIL, check, replica, row, run, sending
 
 if TYPE_CHECKING:
@@ -186,3 +193,110 @@ def test_a_journal_and_the_events_tell_of_one_request(
     detail = refusal(in_world(statement, other), root)
     assert "::asked: outcome" in detail
     assert detail.endswith('judged again it is "indeterminate"')
+
+
+# -- a plan that is not what is written ------------------------------------------------------------
+
+
+def _item(statement: dict[str, Any], name: str) -> dict[str, Any]:
+    items = statement["predicate"]["seal"]["plan"][0]["items"]
+    return next(item for item in items if item["id"] == name)
+
+
+def _unplan(statement: dict[str, Any], name: str) -> None:
+    statement["predicate"]["seal"]["plan"][0]["items"].remove(_item(statement, name))
+
+
+def _soften(statement: dict[str, Any], name: str) -> None:
+    _item(statement, name).update(gate=False)
+
+
+def _reweigh(statement: dict[str, Any], name: str) -> None:
+    _item(statement, name).update(weight="0.1")
+
+
+def _unwrite(statement: dict[str, Any], name: str) -> None:
+    inputs = statement["predicate"]["cases"][0]["inputs"]
+    scenario = json.loads(inputs["scenario"])
+    del scenario["invariants"][name]
+    inputs["scenario"] = c1.text(scenario)
+
+
+def _retype(statement: dict[str, Any], name: str) -> None:
+    _item(statement, name).update(kind="file_exists")
+
+
+def _unrule(statement: dict[str, Any], name: str) -> None:
+    del name
+    _unplan(statement, "forbidden-http-except")
+
+
+def _new_threshold(statement: dict[str, Any], name: str) -> None:
+    del name
+    statement["predicate"]["seal"]["plan"][0]["threshold"] = "0.5"
+
+
+def _unexpect(statement: dict[str, Any], name: str) -> None:
+    del name
+    _item(statement, "expect").update(written=True)
+
+
+PLANS: list[tuple[Callable[[dict[str, Any], str], None], str]] = [
+    (_unplan, "'logged' is written in the scenario, and nothing judges it"),
+    (_soften, "gate is false, and true is written"),
+    (_reweigh, "weight is 0.1, and 1 is written"),
+    (_unwrite, "'logged' is planned, and the scenario does not have it"),
+    (_retype, 'is planned as file_exists, and "file_content" is written'),
+    (_unrule, "'forbidden-http-except' is written alone"),
+    (_new_threshold, "the threshold is 0.5, and null is written"),
+    (_unexpect, "'expect' is said to be written"),
+]
+
+
+def test_what_is_written_is_planned_as_hard_as_it_is_written(
+    bundle: tuple[dict[str, Any], Path],
+) -> None:
+    statement, _ = bundle
+    check_written(statement["predicate"])
+    for change, said in PLANS:
+        made = copy.deepcopy(statement)
+        change(made, "logged")
+        with pytest.raises(UnverifiedError, match=re.escape(said)):
+            check_written(made["predicate"])
+
+
+def test_a_failing_gate_cannot_be_left_out_of_the_plan(session: Session) -> None:
+    """The whole bundle made to agree: what is judged, counted and bound leaves nothing to see."""
+    fails = {
+        "logged": check("file_content", {"gate": True}, path="out/log.txt", equals="sent"),
+        "wrong": check("file_content", {"gate": True}, path="out/log.txt", equals="lost"),
+    }
+    ran = run(session, sending(invariants=fails))
+    assert ran.code == 1, ran.text
+    statement = ran.statement
+    predicate = statement["predicate"]
+    seal, case = predicate["seal"], predicate["cases"][0]
+    item = _item(statement, "wrong")
+    _unplan(statement, "wrong")
+    seal["definitions"] = [
+        row for row in seal["definitions"] if row["digest"] != item["definition"]
+    ]
+    inner = case["replicas"][0]
+    for name in ("findings", "evidence"):
+        key = "id" if name == "findings" else "item"
+        inner[name] = [one for one in inner[name] if one[key] != "wrong"]
+    case["verdict"], case["primary"], inner["verdict"] = "valid", None, "valid"
+    del seal["digest"]
+    seal["digest"] = canonical_digest(seal)
+    statement["subject"] = subjects_of(seal)
+    for one in inner["runs"]:
+        one["binding"] = binding_of(
+            seal["digest"], case["nodeid"], 0, one["label"], one["chain_digest"]
+        )
+    predicate["verdict"] = summarise(predicate)
+    predicate["not_proven"] = not_proven(predicate, packaged_registry(), signed=True)
+    assert predicate["verdict"]["holds"] is True
+    assert "'wrong' is written in the scenario" in refusal(statement, ran.root)
+    # Written nowhere, it is another session, whose plan is the signer's word.
+    _unwrite(statement, "wrong")
+    check_written(predicate)

@@ -1,0 +1,101 @@
+"""The plan held against the scenario that the case encloses: what is written there was planned.
+
+Definitions of checks, expectations and contracts are what a loader makes of the text, and are
+taken on the signer's word; that there is an item for each thing that is written, as hard as it is
+written, can be told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any, NoReturn
+
+from pytest_evarness.core.json import shown
+from pytest_evarness.core.plan import ALWAYS_THERE, FIXED_KINDS
+from pytest_evarness.errors import UnverifiedError
+
+__all__ = ["check_written"]
+
+_CHECK_DEFAULTS: Mapping[str, Any] = {"gate": False, "severity": "major", "vacuous": "pass"}
+
+
+def check_written(predicate: Mapping[str, Any]) -> None:
+    """Hold the items of every case that ran against its scenario text.
+
+    Raises:
+        UnverifiedError: Something is written and not planned, planned and not written, or planned
+            softer than it is written.
+    """
+    planned_by_nodeid = {planned["nodeid"]: planned for planned in predicate["seal"]["plan"]}
+    definitions = {
+        row["digest"]: json.loads(row["text"]) for row in predicate["seal"]["definitions"]
+    }
+    for case in predicate["cases"]:
+        planned = planned_by_nodeid[case["nodeid"]]
+        scenario = json.loads(case["inputs"]["scenario"])
+        items = {item["id"]: item for item in planned["items"]}
+        nodeid = case["nodeid"]
+        written = dict(_entries(scenario, planned["base"]))
+        for name, entry in written.items():
+            if name not in items:
+                _refuse(nodeid, f"'{name}' is written in the scenario, and nothing judges it")
+            item = items[name]
+            definition = definitions.get(item["definition"], {})
+            _check_entry(entry, item, definition, f"{nodeid}::{name}")
+        _check_rules(scenario, items, nodeid)
+        for name, item in items.items():
+            if item["kind"] not in FIXED_KINDS and name not in written:
+                _refuse(nodeid, f"'{name}' is planned, and the scenario does not have it")
+        _check_threshold(scenario, planned["threshold"], nodeid)
+        is_written = "expect" in scenario
+        if items["expect"]["written"] and not is_written:
+            _refuse(nodeid, "'expect' is said to be written, and the scenario has none")
+
+
+def _refuse(place: str, problem: str) -> NoReturn:
+    raise UnverifiedError(f"{place}: {problem}")
+
+
+def _entries(scenario: Mapping[str, Any], base: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Invariants that are written for the case."""
+    entries: Any = scenario.get("invariants")
+    for name, entry in entries.items() if isinstance(entries, Mapping) else ():
+        if isinstance(entry, Mapping) and base in entry.get("cases", [base]):
+            yield name, entry
+
+
+def _check_entry(
+    entry: Mapping[str, Any], item: Mapping[str, Any], definition: Mapping[str, Any], place: str
+) -> None:
+    check: Any = entry.get("check")
+    kind = check.get("type") if isinstance(check, Mapping) else "contract"
+    if item["kind"] != kind:
+        _refuse(place, f"is planned as {item['kind']}, and {shown(kind)} is written")
+    given = {name: entry[name] for name in (*_CHECK_DEFAULTS, "description") if name in entry}
+    if kind != "contract":
+        given = {**_CHECK_DEFAULTS, **given}
+    for name, want in given.items():
+        if item[name] != want:
+            _refuse(place, f"{name} is {shown(item[name])}, and {shown(want)} is written")
+    weight = entry.get("weight", 0 if kind == "contract" else 1)
+    if definition.get("status") != "draft" and float(Fraction(item["weight"])) != float(weight):
+        _refuse(place, f"weight is {item['weight']}, and {shown(weight)} is written")
+
+
+def _check_rules(scenario: Mapping[str, Any], items: Mapping[str, Any], nodeid: str) -> None:
+    rules: Any = scenario.get("forbidden")
+    names = {f"forbidden-{rule.replace('_', '-')}" for rule in rules or ()}
+    planned = {name for name, item in items.items() if item["kind"] == "forbidden"} - ALWAYS_THERE
+    if planned != names:
+        odd = min(planned ^ names)
+        _refuse(nodeid, f"'{odd}' is {'planned' if odd in planned else 'written'} alone")
+
+
+def _check_threshold(scenario: Mapping[str, Any], threshold: str | None, nodeid: str) -> None:
+    scoring: Any = scenario.get("scoring")
+    written = scoring.get("pass_threshold") if isinstance(scoring, Mapping) else None
+    own = None if threshold is None else float(Fraction(threshold))
+    if (None if written is None else float(written)) != own:
+        _refuse(nodeid, f"the threshold is {threshold}, and {shown(written)} is written")
