@@ -35,6 +35,7 @@ _KINDS = "evarness, nodes, contracts or invariants"
 
 _SKIPPED_FOLDERS = frozenset({"build", "dist", "node_modules", "__pycache__"})
 _SCENARIOS = "scenarios"
+_CONTRACTS = "contracts"
 # PATH:LINE:COLUMN or PATH:LINE, as every message of ours begins that has a place.
 _PLACE = re.compile(r"(?P<path>[^\n]+?):(?P<line>\d+)(?::(?P<column>\d+))?: ")
 
@@ -179,8 +180,8 @@ def _walked(folder: Path) -> Iterator[Path]:
 def _kind_in_folder(path: Path, folder: Path) -> str | None:
     """Likewise; a file of somebody else's that does not read is passed over.
 
-    In a folder ``scenarios``, pytest takes every YAML file for a scenario, so its mistakes are
-    told here as well.
+    In a folder ``scenarios`` pytest takes every YAML file for a scenario, and in one called
+    ``contracts`` for a library, so its mistakes are told here as well.
     """
     from pytest_evarness.scenario.collect import is_excluded, is_yaml
 
@@ -193,6 +194,8 @@ def _kind_in_folder(path: Path, folder: Path) -> str | None:
         if _SCENARIOS in named:
             inner = Path(*named[named.index(_SCENARIOS) + 1 :], path.name)
             return None if is_excluded(inner) else "scenario"
+        if _CONTRACTS in named:
+            return "library"
     return kind
 
 

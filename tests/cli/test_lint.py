@@ -128,6 +128,18 @@ def test_a_file_without_a_key_is_told_as_pytest_tells_it(command: Command, first
     assert named.err.endswith("\n  try: add 'evarness: 1'\n")
 
 
+def test_a_file_among_contracts_is_a_library(command: Command, first: Path) -> None:
+    assert first.exists()
+    write("contracts/mine.yaml", "contract:\n  a: {}\n")
+    write("other/mine.yaml", "contract:\n  a: {}\n")
+    for words in (".", "contracts"):
+        done = command("lint", words)
+        assert done.code == 1
+        assert "contracts/mine.yaml:1:1: unknown key (got 'contract'" in done.out
+        assert "try: write 'contracts'" in done.out
+        assert "other/mine.yaml" not in done.out
+
+
 def test_a_missing_file_does_not_hide_the_mistakes_of_the_others(
     command: Command, first: Path
 ) -> None:
