@@ -7,6 +7,7 @@ state of its own, so a run that depends on such changes is seen to differ.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import signal
 import sys
@@ -37,6 +38,17 @@ _SIGNALS = tuple(
 )
 # The function beneath: the public one spends 3 us on each handler to see whether it is an enum's.
 _handler = getattr(sys.modules.get("_signal"), "getsignal", signal.getsignal)
+resource: Any = None
+with contextlib.suppress(ImportError):  # Windows has no such limits
+    resource = importlib.import_module("resource")
+# Those that would break what follows without a word.
+_CEILINGS: tuple[int, ...] = ()
+if resource is not None:
+    _CEILINGS = tuple(
+        getattr(resource, name)
+        for name in ("RLIMIT_NOFILE", "RLIMIT_FSIZE", "RLIMIT_AS", "RLIMIT_DATA", "RLIMIT_NPROC")
+        if hasattr(resource, name)
+    )
 _STREAMS = ("stdin", "stdout", "stderr")
 _FIRST_COPY = 220
 
@@ -51,6 +63,7 @@ class Restored:
     """
 
     __slots__ = (
+        "_ceilings",
         "_copies",
         "_folder",
         "_handlers",
@@ -71,6 +84,7 @@ class Restored:
     def __enter__(self) -> Self:
         self._pid = os.getpid()
         self._limit = sys.getrecursionlimit()
+        self._ceilings = _ceilings()
         self._profile = sys.getprofile()
         self._trace = sys.gettrace()
         self._variables = _variables()
@@ -102,6 +116,7 @@ class Restored:
         """
         if sys.getrecursionlimit() != self._limit:
             sys.setrecursionlimit(self._limit)  # first: what follows needs some depth
+        _restore_ceilings(self._ceilings)
         if sys.getprofile() is not self._profile:
             sys.setprofile(self._profile)
         if sys.gettrace() is not self._trace:
@@ -190,6 +205,26 @@ def _restore_variables(before: dict[Any, Any]) -> None:
     for name in [name for name in os.environ if name not in wanted]:
         del os.environ[name]
     os.environ.update(wanted)
+
+
+def _ceilings() -> list[tuple[int, int]]:
+    """The limits of this process, such as how many files it may open."""
+    if resource is None:
+        return []
+    return [resource.getrlimit(number) for number in _CEILINGS]
+
+
+def _restore_ceilings(before: list[tuple[int, int]]) -> None:
+    if resource is None or _ceilings() == before:
+        return
+    for number, (soft, hard) in zip(_CEILINGS, before, strict=True):
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(number, (soft, hard))
+            continue
+        # Nobody but an administrator gets a hard limit back: as much as it still allows.
+        with contextlib.suppress(OSError, ValueError):
+            most = resource.getrlimit(number)[1]
+            resource.setrlimit(number, (most, most))
 
 
 def _mask() -> set[Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ def nothing(*_: Any) -> None:
 def look() -> dict[str, object]:
     return {
         "limit": sys.getrecursionlimit(),
+        "files": resource.getrlimit(resource.RLIMIT_NOFILE),
         "folder": Path.cwd(),
         "variables": dict(os.environ),
         "streams": [id(getattr(sys, name)) for name in ("stdin", "stdout", "stderr")],
@@ -43,6 +45,9 @@ def environ() -> None:
 
 CHANGES: dict[str, Callable[[], object]] = {
     "limit": lambda: sys.setrecursionlimit(sys.getrecursionlimit() + 17),
+    "files": lambda: resource.setrlimit(
+        resource.RLIMIT_NOFILE, (12, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    ),
     "folder": lambda: os.chdir("/"),
     "variables": environ,
     "streams": lambda: setattr(sys, "stdout", io.StringIO()),
