@@ -131,7 +131,7 @@ def test_another_status_is_no_answer_and_its_text_is_told_to_nobody(status: int)
         (b'{"choices": {"0": 1}}', "answered JSON without choices[0].message.content"),
         (completion(None), "answered JSON without choices[0].message.content"),
         (completion([ANSWER]), "answered JSON without choices[0].message.content"),
-        (completion("\ud800"), "answered half a character (a lone surrogate)"),
+        (completion("\ud800"), "answered what is no JSON document"),
     ],
 )
 def test_what_is_no_completion(data: bytes, why: str) -> None:
