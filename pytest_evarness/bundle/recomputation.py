@@ -25,6 +25,7 @@ from pytest_evarness.checks.evidence import (
 )
 from pytest_evarness.checks.judge import Judge
 from pytest_evarness.checks.kind import UnavailableError
+from pytest_evarness.checks.sources import Sources
 from pytest_evarness.core import c1
 from pytest_evarness.core.finding import Finding
 from pytest_evarness.core.json import shown
@@ -102,6 +103,11 @@ def check_findings(
             if ids != [item.id for item in items]:
                 raise UnverifiedError(f"{place}.findings: are not one for each planned item")
             evidence = evidence_of(case, replica, events, registry, graphs, items)
+            # Where no item asks for it, no finding says so.
+            word.extend(
+                f"{case['nodeid']}: which account is true: {doubt.text}"
+                for doubt in Sources(evidence, registry).doubts
+            )
             given: dict[str, Finding] = {}
             if foreign:
                 unsure = evidence.possible is None

@@ -309,6 +309,7 @@ def _always_on_word(predicate: Mapping[str, Any]) -> list[str]:
         "seal.nonce, seal.time: that the seal was made then, and not before",
         "seal.subjects, seal.git: that these files and this commit were used",
         "items[].broken, items[].label: what was known when they were sealed",
+        "changed: that no other library changed while the session ran",
         "seal.definitions: that they are what the scenarios ask for",
         "seal.corpora: that contracts said this of their corpora",
         "seal.overlays: that no library held another contract that is for one of these cases",

@@ -38,6 +38,8 @@ def worldly(**more: Any) -> dict[str, Any]:
     made = sending({"http": MAIL}, {"file": {"path": "out/log.txt", "write": "sent"}}, ROW, **more)
     services = made["environment"]["services"]
     services["db"] = {"type": "sqlite", "init": "CREATE TABLE t (a TEXT)"}
+    if not made["invariants"]:
+        return made
     once = [{"field": "request_count", "equals": 1}]
     made["invariants"]["asked"] = check("http_mock_assertions", service="mail", assertions=once)
     return made
@@ -193,6 +195,22 @@ def test_a_journal_and_the_events_tell_of_one_request(
     detail = refusal(in_world(statement, other), root)
     assert "::asked: outcome" in detail
     assert detail.endswith('judged again it is "indeterminate"')
+
+
+def test_a_disagreement_that_no_item_asks_about_is_told(session: Session) -> None:
+    scenario = worldly(invariants={})
+    del scenario["forbidden"]
+    scenario["expect"] = {"status": "completed"}
+    scenario["environment"]["services"].pop("mail")
+    scenario["environment"]["tools"]["email.send"][0]["effects"].pop(0)
+    ran = run(session, scenario)
+    assert ran.code == 0, ran.text
+    genuine = signed(ran.statement, ran.root)
+    assert not [text for text in genuine.taken_on_word if "account" in text]
+    report = signed(in_world(ran.statement, lambda world: world.update(ledger=[])), ran.root)
+    word = [text for text in report.taken_on_word if "account" in text]
+    said = "the events tell of 2 effects and the ledger of 0"
+    assert word == [f"scenarios/s.yaml::default: which account is true: {said}"]
 
 
 # -- a plan that is not what is written ------------------------------------------------------------
