@@ -333,7 +333,9 @@ class _Call:
                 # The supervisor did not live to do it.
                 with contextlib.suppress(OSError):
                     os.killpg(told["pid"], signal.SIGKILL)
-            raise CannotRunError("the command's supervisor was killed or stopped, so its end is not known")
+            raise CannotRunError(
+                "the command's supervisor was killed or stopped, so its end is not known"
+            )
         stdout, stderr = self.streams
         return Ended(
             exit_code=told.get("exit_code"),
