@@ -63,6 +63,7 @@ class Graphs:
         self._parsed: dict[str, Graph | None] = {}
 
     def text(self, digest: str) -> str:
+        """The enclosed text of that digest."""
         return str(self._text[digest])
 
     def find(self, digest: str) -> Graph | None:
