@@ -278,6 +278,7 @@ class Library:
         self._beside: dict[Path, tuple[LibraryFile | None, tuple[InputError, ...]]] = {}
         self._resolved: dict[Any, Contract] = {}
         self._winners: dict[tuple[str, tuple[int, ...]], Contract | InputError] = {}
+        self._in_force: dict[tuple[Path, ...], tuple[tuple[str, str, str], ...]] = {}
         self._given: dict[Path, LibraryFile] = {}
         self._corpora: dict[str, dict[str, Corpus]] = {}
         self._results: dict[tuple[str, int, str], tuple[CorpusResult, ...]] = {}
@@ -556,12 +557,16 @@ class Library:
 
     def in_force(self, beside: Sequence[Path] = ()) -> tuple[tuple[str, str, str], ...]:
         """``("contracts", file, sha256 hex)`` of each file that is not packaged."""
-        files = [
-            *(file for file in self.files if file.label != "packaged"),
-            # The rest lies beside a packaged harness.
-            *(file for file in self._read_beside(beside)[0] if self._is_inside(file)),
-        ]
-        return tuple(("contracts", file.shown, file.sha256) for file in files)
+        known = self._in_force.get(tuple(beside))
+        if known is None:
+            files = [
+                *(file for file in self.files if file.label != "packaged"),
+                # The rest lies beside a packaged harness.
+                *(file for file in self._read_beside(beside)[0] if self._is_inside(file)),
+            ]
+            known = tuple(("contracts", file.shown, file.sha256) for file in files)
+            self._in_force[tuple(beside)] = known
+        return known
 
     def _is_inside(self, file: LibraryFile) -> bool:
         root, source = self.root, file.source

@@ -1027,10 +1027,7 @@ class Compiler:
             subjects=subjects,
             waived=tuple(waived),
             warnings=tuple(dict.fromkeys(warnings)),
-            overlays_in_force=(
-                *harness.overlays.in_force,
-                *self.context.library.in_force(harness.beside),
-            ),
+            overlays_in_force=self._in_force(harness),
             overrides=overrides,
             corpora=corpora,
             params=tuple((axis.key, value) for axis, value, _ in current.point.settings),
@@ -1043,6 +1040,10 @@ class Compiler:
             if task is not None and "prompt" in task.model_fields_set
             else cast("str", environment["user_input"]),
         )
+
+    def _in_force(self, harness: Harness) -> tuple[tuple[str, str, str], ...]:
+        """``(name, label, sha256 hex)`` of overlays and of library files that are not packaged."""
+        return harness.overlays.in_force + self.context.library.in_force(harness.beside)
 
     def _fixture_name(self, current: _Current) -> str:
         if current.fixture is None:
@@ -1062,7 +1063,7 @@ class Compiler:
         found.update(current.read)
         if current.fixture is not None:
             found[current.fixture.name] = current.fixture.sha256
-        for name, label, digest in harness.overlays.in_force:
+        for name, label, digest in self._in_force(harness):
             found[f"{name}:{label}"] = digest
         found.update(planner.files)
         for contract in planner.used:

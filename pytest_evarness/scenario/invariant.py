@@ -68,6 +68,7 @@ class Contracts:
         self._cases_of: dict[int, tuple[Entry, frozenset[str], list[tuple[int, str]]]] = {}
         self._expectations: dict[str, JsonObject] = {}
         self._items: dict[tuple[object, ...], PlannedItem] = {}
+        self._broken: dict[int, tuple[Contract, str | None]] = {}
         self._corpora: dict[object, tuple[CorpusRow, ...]] = {}
         self._pulled: dict[object, list[str] | InputError] = {}
 
@@ -82,6 +83,13 @@ class Contracts:
                 known = error
             self._pulled[key] = known
         return known
+
+    def why_broken(self, contract: Contract) -> str | None:
+        """Why a contract may not judge; asked once for all cases that share it."""
+        known = self._broken.get(id(contract))
+        if known is None:
+            known = self._broken[id(contract)] = (contract, self.library.why_broken(contract))
+        return known[1]
 
     def corpora(self, contracts: Sequence[Contract]) -> tuple[CorpusRow, ...]:
         """What the seal says of the corpora of contracts; the same object for equal sets."""
@@ -672,7 +680,7 @@ class Planner:
             untested=contract.untested,
             because=reason_of(origin, applies_to, facts),
             applies=why_not,
-            broken=self.contracts.library.why_broken(contract) if kind == "contract" else None,
+            broken=self.contracts.why_broken(contract) if kind == "contract" else None,
             **place,
         )
 
