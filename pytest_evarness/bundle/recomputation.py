@@ -6,6 +6,7 @@ Nothing here reads a file, starts a process, or imports a name that a bundle hol
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -539,6 +540,11 @@ def run_again(
         elif not _reproduced(case):
             # Its own two runs parted, which the bundle says: a third one proves nothing of it.
             skipped.append(f"{nodeid}: did not reproduce for its producer either")
+        elif absent := _absent_module(again.graph, registry):
+            skipped.append(
+                f"{nodeid}: the module {shown(absent)} of its steps is not found here"
+                " (add its folder to PYTHONPATH)"
+            )
         else:
             compiled.append((case, again))
     for case, again in compiled:
@@ -568,6 +574,26 @@ def run_again(
                     f" and not {recorded[name]}"
                 )
     return len(compiled), skipped
+
+
+def _absent_module(graph: Graph, registry: Registry) -> str | None:
+    """A module of the user's own code that a graph calls and that is not here to be run.
+
+    Called where code is allowed: a package around it is imported to look for it.
+    """
+    import importlib.util
+
+    for node in graph.nodes.values():
+        kind = registry.node_types.find(node.type)
+        if kind is None or kind.module_of is None or node.parsed is None:
+            continue
+        name = kind.module_of(node.parsed)
+        try:
+            if name not in sys.modules and importlib.util.find_spec(name) is None:
+                return name
+        except (ImportError, ValueError):
+            return name
+    return None
 
 
 def _services_elsewhere(environment: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ No node can read a verdict here, and no fault of a node is swallowed: each ends 
 from __future__ import annotations
 
 import copy
+import errno
 import os
 import random
 import re
@@ -322,7 +323,12 @@ class _OutsideError(BaseException):
         self.error = error
 
 
+class _MachineError(BaseException):
+    """This machine ran out of something, which says nothing of the harness."""
+
+
 _NOT_OF_THE_NODE = (KeyboardInterrupt, SystemExit, _OutsideError, OutOfTimeError, _BreachError)
+_OF_THE_MACHINE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
 
 
 class _Engine:
@@ -426,6 +432,9 @@ class _Engine:
             running = f" while node {self.node_id} ran" if self.node_id is not None else ""
             self.status = "unfinished"
             self.error = f"budget.seconds: {self.case.budget.seconds} s were up{running}"
+        except _MachineError as machine:
+            self.status = "unfinished"
+            self.error = self.masker.text(f"while node {self.node_id} ran: {machine}")
         except _CrashError as crash:
             self._close("failed", ("engine_error", {"reason": crash.reason}))
             if self.observed is None:
@@ -529,8 +538,10 @@ class _Engine:
                 raise _CrashError(_reason(down)) from down
             raise
         except BaseException as error:
-            # Whatever a node raises ends in the trace.
+            # Whatever a node raises ends in the trace, but for what this machine lacks.
             self._check_standing()
+            if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+                raise _MachineError(_reason(error)) from error
             raise _CrashError(_reason(error)) from error
         finally:
             self.deadline.may_interrupt = False

@@ -631,6 +631,12 @@ def test_a_rerun_refuses_code_unless_it_is_allowed(
         verified(data, key.public, rerun=True)
     report = verified(data, key.public, rerun=True, allow_code=True)
     assert report.steps[-1].outcome == "pass"
+    # Where the code is not, nothing is known of the run: the bundle is not called forged.
+    monkeypatch.delitem(sys.modules, "steps")
+    monkeypatch.setattr(sys, "path", [one for one in sys.path if one != str(tmp_path)])
+    report = verified(data, key.public, rerun=True, allow_code=True)
+    assert report.steps[-1].outcome == "not_checked"
+    assert 'the module "steps" of its steps is not found here' in report.steps[-1].detail
 
 
 def test_a_case_that_needs_secrets_is_not_run_again(key: SigningKey) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -518,6 +520,19 @@ def test_a_node_that_never_returns_is_stopped_and_the_run_is_unfinished(kind: st
     assert types_of(run)[-1] == "node_started"
     assert run.error == "budget.seconds: 0.1 s were up while node n1 ran"
     assert run.trace().open_cause is Cause.EVALUATOR_ERROR
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(errno.ENOSPC, "unfinished"), (errno.ENOENT, "failed")]
+)
+def test_a_full_disk_says_nothing_of_the_harness(number: int, status: str) -> None:
+    def write(inputs: Any, config: Any, context: Context) -> Any:
+        raise OSError(number, os.strerror(number))
+
+    run = custom(write)
+    assert run.status == status
+    assert run.complete is (status == "failed")
+    assert os.strerror(number) in (run.error or "")
 
 
 # -- nothing leaks from run to run -----------------------------------------------------------------
