@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,7 +55,7 @@ def one_line(text: object, limit: int = 600) -> str:
     return line if len(line) <= limit else "…" + line[-limit:]
 
 
-class Database:
+class Database(ABC):
     """A database of one run.
 
     Subclasses say how an engine does it; what it raises for its own failure is :class:`DownError`.
@@ -79,38 +80,38 @@ class Database:
 
     # -- what an engine does -------------------------------------------------------------------
 
+    @abstractmethod
     def _open(self) -> None:
         """Make the fresh database, run ``init``, prove that it answers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _change(self, statement: str, params: Params) -> SqlChange:
         """Apply one statement and commit."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _tables(self) -> Mapping[str, Table]:
         """All tables of the user, by name."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _end(self) -> None:
         """Let nobody change it any more."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _ask(self, query: str, params: Params, seconds: float, max_rows: int) -> QueryResult:
         """Ask what was sealed; the engine itself refuses to write."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _copied(self) -> contextlib.AbstractContextManager[Mapping[str, Json]]:
         """As :meth:`copy`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _remove(self) -> None:
         """Leave nothing behind; never raises."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def address(self) -> Mapping[str, Json]:
         """How a step or a script reaches it."""
-        raise NotImplementedError
 
     # -- the life of a service -----------------------------------------------------------------
 
