@@ -23,16 +23,16 @@ from pytest_evarness.world.sql.server import (
     RUN_NAME_ANYWHERE,
     NotYetError,
     ServerDatabase,
+    ServerType,
     new_name,
 )
-from pytest_evarness.world.sql.setting import parse_database, schema_of, url_parts, variables_of
+from pytest_evarness.world.sql.setting import url_parts
 from pytest_evarness.world.sql.table import Table, read_table
 from pytest_evarness.world.sql.text import Dialect, Params, bind, written_table
 from pytest_evarness.world.sql.value import decimal_text, moment
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.json import Json, JsonObject
-    from pytest_evarness.errors import Fault
+    from pytest_evarness.core.json import Json
     from pytest_evarness.world.service import ServiceSetting
 
 __all__ = ["MysqlDatabase", "MysqlType"]
@@ -53,25 +53,10 @@ _OUT_OF_TIME: Final = frozenset({1317, 1969, 3024})
 _NO_ACCOUNTS: Final = frozenset({1044, 1045, 1227, 1290, 1410, 1819, 3619})
 
 
-class MysqlType:
+class MysqlType(ServerType):
     """``type: mysql``."""
 
     name = "mysql"
-    is_slow = True
-
-    @property
-    def schema(self) -> JsonObject:
-        """Of the mapping under the service's name."""
-        return schema_of(self.name)
-
-    def parse(self, value: Mapping[str, Json]) -> tuple[JsonObject, list[Fault]]:
-        """``{init, dsn, start_seconds}``."""
-        without_type = {key: entry for key, entry in value.items() if key != "type"}
-        return parse_database(self.name, without_type)
-
-    def secrets_of(self, config: JsonObject) -> tuple[str, ...]:
-        """The variable that holds the dsn."""
-        return variables_of(config)
 
     def make(self, setting: ServiceSetting) -> MysqlDatabase:
         """A database that has not started."""

@@ -20,15 +20,19 @@ from pytest_evarness.world.sql.base import (
     DownError,
     Rows,
 )
-from pytest_evarness.world.sql.server import RUN_NAME, NotYetError, ServerDatabase, new_name
-from pytest_evarness.world.sql.setting import parse_database, schema_of, variables_of
+from pytest_evarness.world.sql.server import (
+    RUN_NAME,
+    NotYetError,
+    ServerDatabase,
+    ServerType,
+    new_name,
+)
 from pytest_evarness.world.sql.table import Table, read_table
 from pytest_evarness.world.sql.text import Dialect, Params, bind, first_word
 from pytest_evarness.world.sql.value import moment
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.json import Json, JsonObject
-    from pytest_evarness.errors import Fault
+    from pytest_evarness.core.json import Json
     from pytest_evarness.world.service import ServiceSetting
 
 __all__ = ["PostgresDatabase", "PostgresType"]
@@ -66,25 +70,10 @@ _PASSING: Final = (
 )
 
 
-class PostgresType:
+class PostgresType(ServerType):
     """``type: postgres``."""
 
     name = "postgres"
-    is_slow = True
-
-    @property
-    def schema(self) -> JsonObject:
-        """Of the mapping under the service's name."""
-        return schema_of(self.name)
-
-    def parse(self, value: Mapping[str, Json]) -> tuple[JsonObject, list[Fault]]:
-        """``{init, dsn, start_seconds}``."""
-        without_type = {key: entry for key, entry in value.items() if key != "type"}
-        return parse_database(self.name, without_type)
-
-    def secrets_of(self, config: JsonObject) -> tuple[str, ...]:
-        """The variable that holds the dsn."""
-        return variables_of(config)
 
     def make(self, setting: ServiceSetting) -> PostgresDatabase:
         """A database that has not started."""

@@ -14,12 +14,27 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pytest_evarness.world.sql.base import Database, DownError, one_line
-from pytest_evarness.world.sql.setting import DEFAULT_START_SECONDS, dsn_problem
+from pytest_evarness.world.sql.setting import (
+    DEFAULT_START_SECONDS,
+    dsn_problem,
+    parse_database,
+    schema_of,
+    variables_of,
+)
 
 if TYPE_CHECKING:
+    from pytest_evarness.core.json import Json, JsonObject
+    from pytest_evarness.errors import Fault
     from pytest_evarness.world.service import ServiceSetting
 
-__all__ = ["RUN_NAME", "RUN_NAME_ANYWHERE", "NotYetError", "ServerDatabase", "new_name"]
+__all__ = [
+    "RUN_NAME",
+    "RUN_NAME_ANYWHERE",
+    "NotYetError",
+    "ServerDatabase",
+    "ServerType",
+    "new_name",
+]
 
 T = TypeVar("T")
 
@@ -41,6 +56,27 @@ _swept: set[tuple[int, str]] = set()
 def new_name() -> str:
     """A name that no other run has."""
     return f"evarness_run_{secrets.token_hex(8)}"
+
+
+class ServerType:
+    """What the types of databases on a server share; each says its name and makes its own."""
+
+    name = ""
+    is_slow = True
+
+    @property
+    def schema(self) -> JsonObject:
+        """Of the mapping under the service's name."""
+        return schema_of(self.name)
+
+    def parse(self, value: Mapping[str, Json]) -> tuple[JsonObject, list[Fault]]:
+        """``{init, dsn, start_seconds}``."""
+        without_type = {key: entry for key, entry in value.items() if key != "type"}
+        return parse_database(self.name, without_type)
+
+    def secrets_of(self, config: JsonObject) -> tuple[str, ...]:
+        """The variable that holds the dsn."""
+        return variables_of(config)
 
 
 class NotYetError(Exception):
