@@ -17,7 +17,7 @@ from pytest_evarness.domains.agents.manifest import (
     load_manifests,
     manifests_of,
 )
-from pytest_evarness.domains.agents.node.types import NODE_TYPES, REVOKING
+from pytest_evarness.domains.agents.node.types import NODE_TYPES, PARTS, REVOKING
 from pytest_evarness.domains.agents.state import DOMAIN, RunState
 from pytest_evarness.domains.agents.text import digest_of_value
 from pytest_evarness.domains.agents.vocabulary import CLASSIFICATIONS, EMITTED
@@ -97,7 +97,7 @@ class AgentsDomain:
     def leftovers(self, state: Any) -> list[str]:
         """Scripted answers that the run did not use."""
         assert isinstance(state, RunState), "the kernel hands back what start gave"
-        return state.leftovers()
+        return state.leftovers(PARTS)
 
     def derive(self, graph: Graph, environment: JsonObject) -> Sequence[DerivedInvariant]:
         """What the attacks of the case expect."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
 from pytest_evarness.domains.agents.authority import Authority
 from pytest_evarness.domains.agents.flow import covered_calls
@@ -14,11 +14,27 @@ from pytest_evarness.world.application import Applier
 from pytest_evarness.world.fault import Injector
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pytest_evarness.core.interfaces import Context
 
-__all__ = ["DOMAIN", "Intent", "RunState", "state_of"]
+__all__ = ["DOMAIN", "Intent", "Part", "RunState", "state_of"]
 
 DOMAIN = "agents"
+
+
+class Part(Protocol):
+    """What one family of nodes keeps within one run."""
+
+    @classmethod
+    def of(cls, state: RunState) -> Self:
+        """At the start of a run; what it scripts is in ``state.environment``."""
+
+    def leftovers(self) -> list[str]:
+        """What was scripted for these nodes and not used, one sentence each."""
+
+
+_P = TypeVar("_P", bound=Part)
 
 
 @dataclass(slots=True)
@@ -59,6 +75,7 @@ class RunState:
     audit_logs: dict[str, str] = field(default_factory=dict)
     unmet_revocations: dict[str, str] = field(default_factory=dict)
     applier: Applier | None = None
+    _parts: dict[type[Any], Any] = field(default_factory=dict)
 
     @classmethod
     def fresh(cls, context: Context) -> RunState:
@@ -83,6 +100,13 @@ class RunState:
             covered=covered_calls(context.graph, context.overlays),
             provider=str(environment.get("provider") or context.graph.params.provider),
         )
+
+    def part(self, kind: type[_P]) -> _P:
+        """What the family of ``kind`` keeps in this run; made when it is first asked for."""
+        found = self._parts.get(kind)
+        if found is None:
+            found = self._parts[kind] = kind.of(self)
+        return cast("_P", found)
 
     def applier_of(self, context: Context) -> Applier:
         """What applies effects to the world of this run."""
@@ -123,11 +147,17 @@ class RunState:
             for grant in ended:
                 context.emit("approval_revoked", {"artifact_digest": grant.digest}, node_id=gate)
 
-    def leftovers(self) -> list[str]:
-        """Scripted answers and revocations that the run did not use, in words."""
+    def leftovers(self, parts: Iterable[type[Part]] = ()) -> list[str]:
+        """Scripted answers and revocations that the run did not use, in words.
+
+        Args:
+            parts: Every family that scripts something, also one of which no node ran.
+        """
         left = self.llm.leftovers()
         for _, script in sorted(self.tools.items()):
             left += script.leftovers()
+        for kind in parts:
+            left += self.part(kind).leftovers()
         for gate, node in sorted(self.unmet_revocations.items()):
             left.append(f"approvals.{gate}.revoke_before: nothing was approved yet when {node} ran")
         return left

@@ -15,13 +15,15 @@ from pytest_evarness.domains.agents.manifest import parse_manifests
 from pytest_evarness.source.document import parse_yaml
 from tests.domains.agents import harness as h
 
-PAGES = ("agents.md", "patterns.md", "verdicts.md")
+DOCS = h.REPOSITORY / "docs"
+FAMILIES = tuple(sorted(page.relative_to(DOCS).as_posix() for page in DOCS.glob("nodes/*.md")))
+PAGES = ("agents.md", "patterns.md", "verdicts.md", *FAMILIES)
 
 
 def examples(page: str) -> list[Any]:
     text = (h.REPOSITORY / "docs" / page).read_text("utf-8")
     blocks = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert blocks
+    assert blocks or page in FAMILIES
     return [parse_yaml(block, page).value for block in blocks]
 
 
@@ -89,7 +91,7 @@ def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_every_manifest_of_a_page_is_one() -> None:
-    for value in examples("agents.md"):
+    for value in (value for page in ("agents.md", *FAMILIES) for value in examples(page)):
         if "tools" in value:
             made, faults = parse_manifests(value)
             assert faults == []
@@ -97,7 +99,7 @@ def test_every_manifest_of_a_page_is_one() -> None:
 
 
 def test_the_page_names_every_type_key_and_remark() -> None:
-    page = (h.REPOSITORY / "docs" / "agents.md").read_text("utf-8")
+    page = "\n".join((DOCS / name).read_text("utf-8") for name in ("agents.md", *FAMILIES))
     own = [name for name, one in h.registry().event_types.items() if one.source == "agents"]
     configs: set[str] = set()
     for name in h.registry().node_types.names():

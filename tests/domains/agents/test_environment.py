@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pytest_evarness.domains.agents import environment as environment_module
 from pytest_evarness.domains.agents.environment import provider_fault
+from pytest_evarness.domains.agents.environment.rule import DOCUMENT_KEYS
 from tests.domains.agents import harness as h
 
 GRAPH = h.chain(("input", {}), ("tool", {"tool": "my.tool"}), ("llm", {}), ("output", {}))
@@ -189,7 +189,7 @@ def test_what_is_refused_when_it_is_read(environment: dict[str, Any], fault: str
         assert said == [fault]
 
 
-@pytest.mark.parametrize("key", environment_module.DOCUMENT_KEYS)
+@pytest.mark.parametrize("key", DOCUMENT_KEYS)
 @pytest.mark.parametrize("slip", ["case", "space", "x_", "x", "cut", "dash"])
 def test_a_misspelt_key_of_a_document_is_refused_with_what_was_meant(key: str, slip: str) -> None:
     wrong = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pytest_evarness.core.execution import CUSTOM_TRAIT
 from pytest_evarness.domains.agents.node.approval import APPROVAL_GATE
 from pytest_evarness.domains.agents.node.audit import AUDIT_LOG_SINK
@@ -22,7 +24,10 @@ from pytest_evarness.domains.agents.node.route import INTENT_ROUTER
 from pytest_evarness.domains.agents.node.step import PYTHON
 from pytest_evarness.domains.agents.node.tool import TOOL
 
-__all__ = ["LATER", "NODE_TYPES", "REVOKING"]
+if TYPE_CHECKING:
+    from pytest_evarness.domains.agents.state import Part
+
+__all__ = ["LATER", "NODE_TYPES", "PARTS", "REVOKING"]
 
 NODE_TYPES = (
     APPROVAL_GATE,
@@ -43,6 +48,9 @@ NODE_TYPES = (
 
 REVOKING = frozenset(node.name for node in NODE_TYPES if CUSTOM_TRAIT not in node.traits)
 """Node types before which an approval can be revoked: those that share this domain's state."""
+
+PARTS: tuple[type[Part], ...] = ()
+"""What families of nodes keep in a run and report as not used."""
 
 LATER = frozenset(
     {

@@ -1,25 +1,22 @@
-"""The keys of ``environment`` that this domain understands, as models and as kernel parts."""
+"""The keys of ``environment`` that more than one family of nodes reads."""
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    Field,
-    TypeAdapter,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, field_validator, model_validator
 
 from pytest_evarness.core.interfaces import EnvironmentKey
 from pytest_evarness.core.outcome import Severity
-from pytest_evarness.domains.agents.effect import template_faults
+from pytest_evarness.domains.agents.environment.rule import (
+    Match,
+    Respond,
+    Times,
+    parse_rules,
+    schema_of,
+)
 from pytest_evarness.domains.agents.text import plain
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.model import Absent, Strict, parse_model, refuse, unknown_key
@@ -28,21 +25,12 @@ from pytest_evarness.world.effect import EffectEntry  # noqa: TC001 - the type o
 from pytest_evarness.world.fault import LLM_FAULTS, SERVICE_FAULTS, TOOL_FAULTS
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.json import Json, JsonObject
+    from pytest_evarness.core.json import Json
 
-__all__ = [
-    "VIAS",
-    "absent_faults",
-    "environment_keys",
-    "parse_llm_rules",
-    "parse_tool_rules",
-    "provider_fault",
-]
+__all__ = ["VIAS", "base_keys", "parse_llm_rules", "parse_tool_rules"]
 
 VIAS = ("user_turn", "tool_result", "document", "memory")
 """Where an attack's marker is injected."""
-
-_PROVIDER = re.compile(r"sim:[^\s:]+\Z")
 
 _ABSENT_KEYS = {
     "react": "the loop node that reads it",
@@ -51,113 +39,13 @@ _ABSENT_KEYS = {
     "instructions": "the memory nodes that read it",
     "tiers": "the tier router that reads it",
 }
-_ABSENT_IN_RULE = {"tests": "a manifest carries no corpus yet"}
-
-
-def absent_faults(
-    value: object, absent: Mapping[str, str], path: tuple[str | int, ...] = ()
-) -> tuple[dict[str, Any], list[Fault]]:
-    """Split a mapping into what may be read further and faults for keys that come later."""
-    assert isinstance(value, Mapping)
-    faults = [
-        Fault(
-            (*path, key),
-            f"{quoted(key)} is not in this version ({absent[key]})",
-            at_key=True,
-            code="not_in_this_version",
-        )
-        for key in value
-        if key in absent
-    ]
-    return {key: inner for key, inner in value.items() if key not in absent}, faults
-
-
-def provider_fault(name: object) -> Fault | None:
-    """Why ``name`` is no provider that a run can have, or None. Runs are simulated, all of them."""
-    if isinstance(name, str) and _PROVIDER.match(name):
-        return None
-    word = re.sub(r"[^A-Za-z0-9._-]+", "-", str(name)).strip("-") or "helpful-v1"
-    return Fault(
-        (),
-        f"the provider {quoted(str(name))} cannot be called: runs are simulated",
-        rule="sim:NAME",
-        fix=f"write 'sim:{word}' and script its answers under 'environment.llm'",
-        code="provider",
-    )
-
-
-# -- rules of scripts --------------------------------------------------------------------------
-
-
-class _Match(Strict):
-    contains: Absent[Annotated[str, Field(min_length=1)]] = None
-    pattern: Absent[Annotated[str, Field(min_length=1)]] = None
-    equals: Absent[str] = None
-    query_contains: Absent[Annotated[str, Field(min_length=1)]] = None
-    turn: Absent[Annotated[int, Field(ge=1)]] = None
-    provider: Absent[str] = None
-    params: Absent[Annotated[dict[str, Any], Field(min_length=1)]] = None
-
-    @model_validator(mode="after")
-    def _asks(self) -> _Match:
-        if not self.model_fields_set:
-            raise refuse("asks nothing", rule="a rule without 'match' answers every call")
-        return self
-
-    @field_validator("pattern")
-    @classmethod
-    def _compiles(cls, value: str) -> str:
-        import regex
-
-        from pytest_evarness.domains.agents.script import compile_pattern
-
-        try:
-            compile_pattern(value)
-        except regex.error as error:
-            raise refuse("is no regular expression", rule=str(error)) from None
-        return value
-
-    @field_validator("provider")
-    @classmethod
-    def _simulated(cls, value: str) -> str:
-        fault = provider_fault(value)
-        if fault is not None:
-            raise refuse(fault.problem, rule=fault.rule, fix=fault.fix)
-        return value
-
-
-class _ToolCall(Strict):
-    tool: Annotated[str, Field(min_length=1)]
-    args: dict[str, Any] = Field(default_factory=dict)
-
-
-class _Respond(Strict):
-    text: Absent[str] = None
-    tool_call: Absent[_ToolCall] = None
-    error: Absent[str] = None
-
-    @model_validator(mode="after")
-    def _one(self) -> _Respond:
-        if len(self.model_fields_set) != 1:
-            raise refuse("must hold exactly one answer", rule="text, tool_call or error")
-        return self
-
-
-def _check_times(value: object) -> object:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-    if not is_count and value != "any":
-        raise refuse("must be how often it is used", rule="1 or more, or any")
-    return value
-
-
-_Times = Annotated[int | Literal["any"], BeforeValidator(_check_times)]
 
 
 class _LlmRule(Strict):
-    match: Absent[_Match] = None
-    respond: Absent[_Respond] = None
+    match: Absent[Match] = None
+    respond: Absent[Respond] = None
     raise_: Absent[str] = Field(default=None, alias="raise")
-    times: Absent[_Times] = None
+    times: Absent[Times] = None
 
     @model_validator(mode="after")
     def _one(self) -> _LlmRule:
@@ -167,11 +55,11 @@ class _LlmRule(Strict):
 
 
 class _ToolRule(Strict):
-    match: Absent[_Match] = None
+    match: Absent[Match] = None
     result: Any = None
     raise_: Absent[str] = Field(default=None, alias="raise")
     effects: Absent[list[EffectEntry]] = None
-    times: Absent[_Times] = None
+    times: Absent[Times] = None
 
     @model_validator(mode="after")
     def _one(self) -> _ToolRule:
@@ -184,7 +72,7 @@ class _ToolRule(Strict):
 
 def parse_llm_rules(value: Json) -> tuple[Json, list[Fault]]:
     """The rules of ``llm``, as they were written."""
-    return _rules(_LlmRule, value)
+    return parse_rules(_LlmRule, value)
 
 
 _Score = Annotated[float, Field(ge=0, le=1)]
@@ -196,10 +84,10 @@ class _Said(Strict):
 
 
 class _JudgeRule(Strict):
-    match: Absent[_Match] = None
+    match: Absent[Match] = None
     scores: Absent[_Scores] = None
     respond: Absent[_Said] = None
-    times: Absent[_Times] = None
+    times: Absent[Times] = None
 
     @model_validator(mode="after")
     def _one(self) -> _JudgeRule:
@@ -209,7 +97,7 @@ class _JudgeRule(Strict):
 
 
 def _parse_judge_rules(value: Json) -> tuple[Json, list[Fault]]:
-    return _rules(_JudgeRule, value)
+    return parse_rules(_JudgeRule, value)
 
 
 class _DefaultScores(Strict):
@@ -224,74 +112,7 @@ def _parse_default_scores(value: Json) -> tuple[Json, list[Fault]]:
 
 def parse_tool_rules(value: Json) -> tuple[Json, list[Fault]]:
     """The rules of one tool, as they were written."""
-    return _rules(_ToolRule, value)
-
-
-def _rules(model: type[BaseModel], value: Json) -> tuple[Json, list[Fault]]:
-    if not isinstance(value, list):
-        return None, [Fault((), "must be a list", got=shown(value), rule="of rules")]
-    faults: list[Fault] = []
-    for index, rule in enumerate(value):
-        if isinstance(rule, Mapping):
-            rule, absent = absent_faults(rule, _ABSENT_IN_RULE)
-            faults += (fault.under(index) for fault in absent)
-        found = parse_model(model, rule)[1]
-        faults += (fault.under(index) for fault in found)
-        if not found and isinstance(rule, Mapping):
-            templates = template_faults(rule.get("effects"))
-            faults += (fault.under(index, "effects") for fault in templates)
-        if isinstance(rule, Mapping) and isinstance(rule.get("result"), list):
-            for number, entry in enumerate(rule["result"]):
-                found = document_faults(entry) if isinstance(entry, Mapping) else []
-                faults += (fault.under(index, "result", number) for fault in found)
-    return plain(value), faults
-
-
-DOCUMENT_KEYS = ("body", "id", "score_hint", "snippet", "source", "subject", "text", "title")
-"""Keys of a document that nodes read, or that the published fixtures have."""
-
-
-def document_faults(entry: Mapping[str, Any]) -> list[Fault]:
-    """What cannot be meant in an entry of a list that a tool answers.
-
-    Rows have keys of their own, so only a key that nearly is one of a document's is refused, and
-    only where that one is missing. A result that is no list is free.
-    """
-    faults = []
-    for key, value in entry.items():
-        meant = _document_key(key, value, entry) if key not in DOCUMENT_KEYS else None
-        if meant is not None:
-            faults.append(
-                Fault(
-                    (key,),
-                    "unknown key of a document",
-                    got=quoted(key),
-                    rule=f"known: {', '.join(DOCUMENT_KEYS)}; a result that is no list is free",
-                    fix=f"write '{meant}'",
-                    at_key=True,
-                    code="unknown_key",
-                )
-            )
-    hint = entry.get("score_hint", 0)
-    if isinstance(hint, bool) or not isinstance(hint, int | float):
-        faults.append(Fault(("score_hint",), "must be a number", got=shown(hint)))
-    return faults
-
-
-def _document_key(key: str, value: object, entry: Mapping[str, Any]) -> str | None:
-    word = re.sub(r"[\W_]+", "", key.casefold())
-    for known in DOCUMENT_KEYS:
-        if known in entry:
-            continue
-        plain_word = known.replace("_", "")
-        if word == f"{plain_word}s" and not isinstance(value, str):
-            continue  # the many of a row: texts, sources
-        is_near = word == plain_word or (
-            len(plain_word) > 2 and difflib.SequenceMatcher(None, word, plain_word).ratio() > 0.85
-        )
-        if is_near:
-            return known
-    return None
+    return parse_rules(_ToolRule, value)
 
 
 def _parse_tools(value: Json) -> tuple[Json, list[Fault]]:
@@ -306,7 +127,7 @@ def _parse_tools(value: Json) -> tuple[Json, list[Fault]]:
 
 
 def _parse_default_response(value: Json) -> tuple[Json, list[Fault]]:
-    return plain(value), parse_model(_Respond, value)[1]
+    return plain(value), parse_model(Respond, value)[1]
 
 
 # -- approvals ---------------------------------------------------------------------------------
@@ -512,11 +333,6 @@ def _later(name: str, reader: str) -> Callable[[Json], tuple[Json, list[Fault]]]
     return parse
 
 
-def _schema_of(model: Any) -> JsonObject:
-    schema: dict[str, Any] = TypeAdapter(model).json_schema(by_alias=True)
-    return schema
-
-
 def _when_schema() -> dict[str, Any]:
     return {"anyOf": [{"const": "always"}, _First.model_json_schema(), _Rate.model_json_schema()]}
 
@@ -532,9 +348,9 @@ def _target_schema(names: tuple[str, ...], *, has_delay: bool) -> dict[str, Any]
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def environment_keys() -> tuple[EnvironmentKey, ...]:
+def base_keys() -> tuple[EnvironmentKey, ...]:
     """Every key, also those that are refused until a node reads them."""
-    decision = {"anyOf": [{"enum": ["approve", "reject"]}, _schema_of(_Decision)]}
+    decision = {"anyOf": [{"enum": ["approve", "reject"]}, schema_of(_Decision)]}
     keys = [
         EnvironmentKey(
             "approvals",
@@ -543,40 +359,40 @@ def environment_keys() -> tuple[EnvironmentKey, ...]:
             {"type": "object", "additionalProperties": decision},
         ),
         EnvironmentKey(
-            "llm", "What the simulated model answers.", parse_llm_rules, _schema_of(list[_LlmRule])
+            "llm", "What the simulated model answers.", parse_llm_rules, schema_of(list[_LlmRule])
         ),
         EnvironmentKey(
             "default_response",
             "What the simulated model answers where no rule is left.",
             _parse_default_response,
-            _schema_of(_Respond),
+            schema_of(Respond),
         ),
         EnvironmentKey(
             "tools",
             "What each simulated tool answers.",
             _parse_tools,
-            _schema_of(dict[str, list[_ToolRule]]),
+            schema_of(dict[str, list[_ToolRule]]),
         ),
         EnvironmentKey(
             "judge",
             "What scripted judges answer.",
             _parse_judge_rules,
-            _schema_of(list[_JudgeRule]),
+            schema_of(list[_JudgeRule]),
         ),
         EnvironmentKey(
             "default_judge_scores",
             "What scripted judges answer where no rule is left, by dimension.",
             _parse_default_scores,
-            _schema_of(dict[str, _Score]),
+            schema_of(dict[str, _Score]),
         ),
         EnvironmentKey(
-            "memory", "Earlier turns, oldest first.", _parse_memory, _schema_of(list[_Turn])
+            "memory", "Earlier turns, oldest first.", _parse_memory, schema_of(list[_Turn])
         ),
         EnvironmentKey(
             "attacks",
             "Injected markers and what must follow.",
             _parse_attacks,
-            _schema_of(list[_Attack]),
+            schema_of(list[_Attack]),
         ),
         EnvironmentKey(
             "faults",

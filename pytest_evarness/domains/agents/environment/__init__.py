@@ -1,0 +1,33 @@
+"""The keys of ``environment`` that this domain understands, as models and as kernel parts.
+
+One module for each family of nodes; :mod:`.rule` is what the rules of all scripts share.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_evarness.domains.agents.environment.base import (
+    VIAS,
+    base_keys,
+    parse_llm_rules,
+    parse_tool_rules,
+)
+from pytest_evarness.domains.agents.environment.rule import absent_faults, provider_fault
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.interfaces import EnvironmentKey
+
+__all__ = [
+    "VIAS",
+    "absent_faults",
+    "environment_keys",
+    "parse_llm_rules",
+    "parse_tool_rules",
+    "provider_fault",
+]
+
+
+def environment_keys() -> tuple[EnvironmentKey, ...]:
+    """Every key, also those that are refused until a node reads them."""
+    return (*base_keys(),)

@@ -1,0 +1,36 @@
+"""JSON Schemas that the payloads of this domain are put together from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["COUNT", "FLAG", "INJECTED", "MAPPING", "TEXT", "one_of", "payload"]
+
+TEXT: dict[str, Any] = {"type": "string"}
+COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
+FLAG: dict[str, Any] = {"type": "boolean"}
+MAPPING: dict[str, Any] = {"type": "object"}
+
+
+def one_of(*words: str) -> dict[str, Any]:
+    """One of these words."""
+    return {"enum": list(words)}
+
+
+def payload(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A mapping of these keys and no others."""
+    return {
+        "type": "object",
+        "properties": {**required, **(optional or {})},
+        "required": sorted(required),
+        "additionalProperties": False,
+    }
+
+
+INJECTED: dict[str, Any] = {
+    "injected": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "Faults of the scenario that acted here, as it names them.",
+    }
+}
