@@ -220,6 +220,8 @@ def _text(
     yield f"  {one_line(finding.reason, 600)}"
     rest = "" if sliced.is_minimal else "; not the fewest, the bound on work was reached"
     yield f"events: {len(target.trace.events)} -> {len(sliced.events)} ({sliced.steps} steps{rest})"
+    before, after = sliced.fields
+    yield f"fields of their payloads: {before} -> {after}"
     if sliced.branches:
         yield f"  branches left out: {one_line(', '.join(sliced.branches), 600)}"
     for event, seq in zip(sliced.events, sliced.kept, strict=True):
@@ -233,8 +235,8 @@ def _text(
         yield f"scenario: none, {one_line(why_not or '', 400)}"
     else:
         rest = "" if refitted.is_minimal else "; not the smallest, the bound on runs was reached"
-        before, after = refitted.nodes
-        yield f"scenario: {before} -> {after} nodes ({refitted.runs} runs{rest})"
+        whole, left = refitted.nodes
+        yield f"scenario: {whole} -> {left} nodes ({refitted.runs} runs{rest})"
     if output is not None:
         shown_files = ", ".join(sorted(files))
         yield f"wrote {clean(output)}: {shown_files}"
@@ -259,6 +261,7 @@ def _record(
         "events": [dict(event) for event in sliced.events],
         "kept": list(sliced.kept),
         "branches": list(sliced.branches),
+        "fields": list(sliced.fields),
         "steps": sliced.steps,
         "is_minimal": sliced.is_minimal,
         "finding": sliced.finding.as_record(),

@@ -273,39 +273,15 @@ class _Refitting:
         return made
 
     def _without_entries(self) -> Iterator[dict[str, Any]]:
-        for path in list(_paths(self.scenario.get("environment"), ())):
-            made = copy.deepcopy(self.scenario)
-            if _remove(made["environment"], path):
-                if not made["environment"]:
+        from pytest_evarness.history.slicing import paths, without
+
+        for path in list(paths(self.scenario.get("environment"), deepest=_DEEPEST)):
+            environment = without(self.scenario.get("environment", {}), path)
+            if environment is not None:
+                made = copy.deepcopy({**self.scenario, "environment": environment})
+                if not environment:
                     del made["environment"]
                 yield made
-
-
-def _paths(value: Any, above: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """Every place in a value, the outer before the inner, the last before the first."""
-    if len(above) >= _DEEPEST:
-        return
-    if isinstance(value, Mapping):
-        keys: list[Any] = list(value)
-    elif isinstance(value, list):
-        keys = list(range(len(value)))
-    else:
-        return
-    for key in reversed(keys):
-        yield (*above, key)
-        yield from _paths(value[key], (*above, key))
-
-
-def _remove(value: Any, path: Sequence[Any]) -> bool:
-    """Take out what stands at ``path``; False where nothing does any more."""
-    *above, last = path
-    try:
-        for key in above:
-            value = value[key]
-        del value[last]
-    except (KeyError, IndexError, TypeError):
-        return False
-    return True
 
 
 def _likeness(finding: Finding, events: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:

@@ -1,16 +1,16 @@
 """The fewest events of a run that still give one finding.
 
 First go whole branches that the finding does not depend on, by the edges of the graph, by the
-digest of what was approved and by intent; then single events. Each step is judged again, since
-taking an event away can also make a violation: what stays has to be the same finding, about the
-same events.
+digest of what was approved and by intent; then single events; then fields of the payloads. Each
+step is judged again, since taking something away can also make a violation: what stays has to be
+the same finding, about the same events, in the same words.
 
 Source: docs/history.md, "slice".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,12 +32,16 @@ __all__ = [
     "Target",
     "ancestors",
     "find_contract",
+    "paths",
     "signature",
     "slice_events",
+    "without",
 ]
 
 MAX_WORK = 2_000_000
 """Events judged in all steps together; then what is there is given as it is."""
+
+_DEEPEST = 6
 
 SUPPLIED_END: Mapping[str, Any] = {"type": "run_finished", "node_id": None, "payload": {}}
 """The end that a corpus supplies where an entry has none."""
@@ -70,7 +74,8 @@ class Sliced:
         is_open: Nothing ends the list, and that is part of the finding.
         is_supplied: The last event is the end that a corpus supplies, so it need not be written.
         steps: How often the contract was judged.
-        is_minimal: No single event can go; False where ``MAX_WORK`` was used up before.
+        fields: Fields of payloads before, and after.
+        is_minimal: No single event or field can go; False where ``MAX_WORK`` was used up before.
     """
 
     events: tuple[TraceEvent, ...]
@@ -80,6 +85,7 @@ class Sliced:
     is_open: bool
     is_supplied: bool
     steps: int
+    fields: tuple[int, int]
     is_minimal: bool
 
 
@@ -195,15 +201,18 @@ class _Cutting:
         if supplied is not None:
             events, finding = supplied
             kept[-1] = None
+        before = _fields(events)
+        events, no_field_can_go = self._cut_fields(events, finding)
         return Sliced(
             events=tuple(events),
             kept=tuple(kept),
             branches=tuple(branches),
-            finding=finding,
+            finding=self.judge.over(events),
             is_open=not self.target.trace.closed,
             is_supplied=supplied is not None,
             steps=self.judge.steps,
-            is_minimal=is_minimal,
+            fields=(before, _fields(events)),
+            is_minimal=is_minimal and no_field_can_go,
         )
 
     def _numbered(self, kept: Sequence[int]) -> list[TraceEvent]:
@@ -284,3 +293,71 @@ class _Cutting:
         again = self.judge.over(changed)
         same = signature(again, lambda seq: seq) == signature(finding, lambda seq: seq)
         return (changed, again) if same else None
+
+    # -- fields
+
+    def _cut_fields(
+        self, events: list[TraceEvent], finding: Finding
+    ) -> tuple[list[TraceEvent], bool]:
+        """The events without what their payloads can lose, and whether nothing more can go."""
+        wanted = self._words(finding)
+        while True:
+            is_cut = False
+            for at in reversed(range(len(events))):
+                for path in list(paths(events[at]["payload"])):
+                    if self.judge.work > MAX_WORK:
+                        return events, False
+                    payload: Any = without(events[at]["payload"], path)
+                    if payload is None:
+                        continue
+                    changed = [*events]
+                    changed[at] = {**events[at], "payload": payload}
+                    if self._words(self.judge.over(changed)) == wanted:
+                        events, is_cut = changed, True
+            if not is_cut:
+                return events, True
+
+    def _words(self, finding: Finding) -> tuple[Any, ...]:
+        return (*signature(finding, lambda seq: seq), finding.reason, finding.witness.absent)
+
+
+def _fields(events: Iterable[TraceEvent]) -> int:
+    return sum(1 for event in events for _ in paths(event["payload"]))
+
+
+def paths(
+    value: Any, above: tuple[Any, ...] = (), *, deepest: int = _DEEPEST
+) -> Iterator[tuple[Any, ...]]:
+    """Every place in a value, the outer before the inner, the last before the first."""
+    if len(above) >= deepest:
+        return
+    if isinstance(value, Mapping):
+        keys: list[Any] = list(value)
+    elif isinstance(value, list | tuple):
+        keys = list(range(len(value)))
+    else:
+        return
+    for key in reversed(keys):
+        yield (*above, key)
+        yield from paths(value[key], (*above, key), deepest=deepest)
+
+
+def without(value: Any, path: Sequence[Any]) -> Any | None:
+    """The value without what stands at ``path``, itself unchanged; None where nothing does."""
+    first, rest = path[0], path[1:]
+    if isinstance(value, Mapping):
+        if first not in value:
+            return None
+        made: Any = dict(value)
+    elif isinstance(value, list | tuple) and isinstance(first, int) and first < len(value):
+        made = list(value)
+    else:
+        return None
+    if not rest:
+        del made[first]
+        return made
+    inner = without(made[first], rest)
+    if inner is None:
+        return None
+    made[first] = inner
+    return made

@@ -131,6 +131,58 @@ def test_no_single_event_can_go(command: Command, proved: Path) -> None:
             assert about([at for at in whole if at != gone]) != about(whole), (name, gone)
 
 
+@pytest.mark.parametrize("name", sorted(ASSERTS))
+def test_no_single_field_of_a_payload_can_go(command: Command, proved: Path, name: str) -> None:
+    from pytest_evarness.contract.evaluate import evaluate
+    from pytest_evarness.contract.model import parse_contract
+    from pytest_evarness.core.registry import packaged_registry
+    from pytest_evarness.core.trace import Trace
+
+    registry = packaged_registry()
+    record = sliced(command, proved, f"lost::{name}").json
+    contract, _ = parse_contract(name, {"assert": ASSERTS[name]}, registry=registry)
+    assert contract is not None
+
+    def about(events: Any) -> Any:
+        (finding,) = evaluate([contract], Trace(events, closed=True), registry)
+        return (*slicing.signature(finding, lambda seq: seq), finding.reason)
+
+    events = record["events"]
+    assert about(events)[-1] == record["finding"]["reason"]
+    left = 0
+    for at, event in enumerate(events):
+        for path in slicing.paths(event["payload"]):
+            payload = slicing.without(event["payload"], path)
+            less = [*events[:at], {**event, "payload": payload}, *events[at + 1 :]]
+            assert about(less) != about(events), (name, at, path)
+            left += 1
+    before, after = record["fields"]
+    assert (after, before > after) == (left, True)
+
+
+def test_fields_that_the_contract_asks_for_stay(command: Command, proved: Path) -> None:
+    record = sliced(command, proved, "lost::executed").json
+    approved, first, second, end = (event["payload"] for event in record["events"])
+    assert list(approved) == ["artifact_digest"]
+    assert list(first) == list(second) == ["args_digest"]
+    assert approved["artifact_digest"] == first["args_digest"] == second["args_digest"]
+    assert end == {}
+    text = command("slice", proved, "lost::executed").out
+    assert f"fields of their payloads: {record['fields'][0]} -> 3" in text
+    # The twin: a contract that asks for another field keeps that one.
+    (event, _) = sliced(command, proved, "lost::each-paid").json["events"]
+    assert list(event["payload"]) == ["kind"]
+
+
+def test_nothing_is_taken_out_of_what_is_not_there() -> None:
+    value: dict[str, Any] = {"a": {"b": [1, {"c": 2}]}, "d": "text"}
+    assert slicing.without(value, ("a", "b", 1, "c")) == {"a": {"b": [1, {}]}, "d": "text"}
+    assert slicing.without(value, ("a",)) == {"d": "text"}
+    for path in (("x",), ("a", "b", 2), ("d", "t"), ("a", "b", "c")):
+        assert slicing.without(value, path) is None
+    assert value == {"a": {"b": [1, {"c": 2}]}, "d": "text"}
+
+
 def test_the_events_are_those_that_the_violation_is_about(command: Command, proved: Path) -> None:
     assert types(sliced(command, proved, "lost::executed")) == [
         "approval_granted",  # used up by
@@ -290,7 +342,7 @@ def test_a_folder_that_holds_something_is_not_written_to(command: Command, prove
 
 def test_hostile_text_survives_as_the_same_text(command: Command) -> None:
     odd = "q3 report: ''' \"\"\" # no\n- a: b\x1b[31m\u2028 \U0001f600 1e3 ~ {x} %"
-    never = {"never": {"type": "input_received"}}
+    never = {"never": {"type": "input_received", "where": {"text": odd}}}
     path = written(changed(APPROVE, prompt=odd, contracts={"never": never}))
     record = sliced(command, path, "approve::never", "-o", "out").json
     library = yaml.safe_load(Path("out/corpus.yaml").read_text(encoding="utf-8"))

@@ -52,6 +52,18 @@ APPROVED: dict[str, Any] = {
     },
 }
 
+NEVER_SENT: dict[str, Any] = {
+    "owner": "governance",
+    "rationale": "Nothing is sent here.",
+    "applies_to": {"tools": ["email.send"]},
+    "assert": {"never": {"type": "tool_called", "where": {"tool": "email.send"}}},
+    "corpus": {
+        "positive": {"quiet": [{"type": "tool_called", "node": "n", "tool": "docs.search"}]},
+        "negative": {"sent": [SENT]},
+        "missing_evidence": {"goes-on": {"events": [], "open": True}},
+    },
+}
+
 
 def library(**contracts: Any) -> dict[str, Any]:
     return {"contracts": contracts}
@@ -397,3 +409,38 @@ def test_a_library_that_changes_during_the_session_changes_nothing_and_is_report
     assert (f"{said}contracts/a.yaml: changed" in ran.predicate["not_proven"]) is meddles
     assert ran.predicate["changed"] == (["contracts/a.yaml: changed"] if meddles else [])
     verify(ran)
+
+
+# -- a slice joins a library -----------------------------------------------------------------------
+
+
+def test_a_slice_joins_the_corpus_of_its_library(
+    session: Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What broke once is judged before every later session."""
+    from pytest_evarness.cli import main
+
+    files = {
+        "contracts/a.yaml": library(**{"never-sent": NEVER_SENT}),
+        "scenarios/s.yaml": gated(),
+    }
+    ran = session("scenarios", files=files)
+    target = "scenarios/s.yaml::approve::never-sent"
+    assert finding(ran, "never-sent", "scenarios/s.yaml::approve")["outcome"] == "fail", ran.text
+    capsys.readouterr()
+    assert main(["slice", str(ran.root / ".evarness/proof.json"), target, "--json"]) == 0
+    entry = json.loads(capsys.readouterr().out)["entry"]
+    kind, name = entry.pop("kind"), entry.pop("name")
+    assert [list(event) for event in entry["events"]] == [["type", "node", "tool"]]
+
+    joined = changed(NEVER_SENT)
+    joined["corpus"][kind][name] = entry
+    ran = session("contracts", "-v", files={"contracts/a.yaml": library(**{"never-sent": joined})})
+    assert (ran.code, ran.counts) == (0, {"passed": 4}), ran.text
+    item = f"contracts/a.yaml::never-sent::negative[{name}]"
+    assert f"{item} PASSED" in ran.text
+    # The twin: without the one field that was kept it is no violation, and the item says so.
+    del entry["events"][0]["tool"]
+    ran = session("contracts", files={"contracts/a.yaml": library(**{"never-sent": joined})})
+    assert (ran.code, ran.counts) == (1, {"failed": 1, "passed": 3}), ran.text
+    assert f"negative[{name}] gave pass, fail is needed" in ran.text
