@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
@@ -48,6 +48,7 @@ __all__ = [
     "ServiceType",
     "Shape",
     "ShapingDomain",
+    "TraceImporter",
     "World",
     "WorldHost",
     "WorldMaker",
@@ -690,3 +691,16 @@ class Exporter(Protocol):
 
     def export(self, statement: JsonObject) -> bytes:
         """Render the report."""
+
+
+class TraceImporter(Protocol):
+    """Reads traces that somebody else recorded, in a form that is not ours."""
+
+    name: str
+
+    def read(self, data: bytes) -> Iterable[Mapping[str, Any]]:
+        """The lines of a trace file (docs/kernel.md, "Trace files") that says the same, in order.
+
+        A header ``{"trace": 1, ...}`` begins each run; its ``sources`` say what was recorded. Each
+        line is then held against the form like a line of a file.
+        """

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_evarness.errors import InputError, Where
+from pytest_evarness.core.interfaces import NodeRun, NodeType, Pattern
+from pytest_evarness.core.table import Table, nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from importlib.metadata import EntryPoint
+
     from pytest_evarness.core.event import EventType
     from pytest_evarness.core.interfaces import (
         CheckType,
@@ -18,15 +22,18 @@ if TYPE_CHECKING:
         Inspector,
         JudgeModel,
         LintRule,
-        NodeType,
-        Pattern,
         Predicate,
         ServiceType,
+        TraceImporter,
         WorldMaker,
     )
+    from pytest_evarness.core.json import JsonObject
+    from pytest_evarness.errors import Fault
 
 __all__ = [
+    "DISTRIBUTION",
     "ENTRY_POINT_GROUP",
+    "LOAD_SECONDS",
     "Registry",
     "Table",
     "load_registry",
@@ -36,79 +43,15 @@ __all__ = [
 
 ENTRY_POINT_GROUP = "evarness.plugins"
 
-T = TypeVar("T")
+DISTRIBUTION = "pytest-evarness"
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*\Z")
+LOAD_SECONDS = 20.0
+"""How long one plug-in may take to be imported and to register."""
 
+_AGENTS = "agents"
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known name that ``word`` was probably meant to be, or None where none is near."""
-    found = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
-    return found[0] if found else None
-
-
-class Table(Generic[T]):
-    """Parts of one kind, by name."""
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self._parts: dict[str, T] = {}
-
-    def register(self, name: str, part: T) -> T:
-        """Offer ``part`` under ``name``.
-
-        Raises:
-            ValueError: The name is taken or not a name. A second registration is a bug in a
-                domain, never an override.
-        """
-        if not _NAME.match(name):
-            raise ValueError(
-                f"{self.kind}: a name is letters, digits, '_', '-', '.', ':' (got {name!r})"
-            )
-        if name in self._parts:
-            raise ValueError(f"{self.kind}: the name is taken (got {name!r})")
-        self._parts[name] = part
-        return part
-
-    def find(self, name: str) -> T | None:
-        """The part called ``name``, or None."""
-        return self._parts.get(name)
-
-    def resolve(self, name: str, *, where: Where | None = None) -> T:
-        """The part called ``name``.
-
-        Raises:
-            InputError: No such name; the message lists the nearest one, or all.
-        """
-        part = self._parts.get(name)
-        if part is None:
-            near = nearest(name, self._parts)
-            raise InputError(
-                f"unknown {self.kind} (got '{name}'; known: {', '.join(self.names()) or 'none'})",
-                where=where,
-                fix=f"write '{near}'" if near else None,
-            )
-        return part
-
-    def names(self) -> list[str]:
-        """All names, sorted."""
-        return sorted(self._parts)
-
-    def items(self) -> Iterator[tuple[str, T]]:
-        """Name and part, sorted by name, so that no order depends on who registered first."""
-        for name in self.names():
-            yield name, self._parts[name]
-
-    def values(self) -> Iterator[T]:
-        """The parts, sorted by name."""
-        for name in self.names():
-            yield self._parts[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._parts
-
-    def __len__(self) -> int:
-        return len(self._parts)
+C = TypeVar("C")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Registry:
@@ -133,33 +76,196 @@ class Registry:
         self.check_types: Table[CheckType] = Table("check type")
         self.service_types: Table[ServiceType] = Table("service type")
         self.judges: Table[JudgeModel] = Table("judge")
-        self.make_world: WorldMaker | None = None
         self.exporters: Table[Exporter] = Table("exporter")
+        self.importers: Table[TraceImporter] = Table("trace importer")
         self.broken: list[tuple[str, str]] = []
         self.sources: list[str] = []
         self.versions: dict[str, str] = {}
         self.later_node_types: set[str] = set()
+        self._make_world: WorldMaker | None = None
 
-    def predicate(self, name: str) -> Callable[[Predicate], Predicate]:
+    @property
+    def make_world(self) -> WorldMaker | None:
+        """Makes the world of a run; None where there is none."""
+        return self._make_world
+
+    @make_world.setter
+    def make_world(self, maker: WorldMaker) -> None:
+        if self._make_world is not None:
+            raise ValueError("there is a maker of worlds already; a plug-in adds service types")
+        self._make_world = maker
+
+    # -- decorators ------------------------------------------------------------------------
+
+    def predicate(self, name: str) -> Callable[[F], F]:
         """Decorator: offer a function over one event as ``satisfies: name``."""
-        return lambda function: self.predicates.register(name, function)
+        return _offering(self.predicates, name)
 
-    def lint_rule(self, name: str) -> Callable[[LintRule], LintRule]:
+    def lint_rule(self, name: str) -> Callable[[F], F]:
         """Decorator: offer a lint rule."""
-        return lambda function: self.lint_rules.register(name, function)
+        return _offering(self.lint_rules, name)
 
-    def judge(self, name: str) -> Callable[[type[JudgeModel]], type[JudgeModel]]:
-        """Decorator: offer a class without arguments as the judge that ``model: name`` asks."""
-
-        def register(kind: type[JudgeModel]) -> type[JudgeModel]:
-            self.judges.register(name, kind())
-            return kind
-
-        return register
-
-    def inspector(self, name: str) -> Callable[[Inspector], Inspector]:
+    def inspector(self, name: str) -> Callable[[F], F]:
         """Decorator: offer a determinism inspector."""
-        return lambda function: self.inspectors.register(name, function)
+        return _offering(self.inspectors, name)
+
+    def judge(self, name: str) -> Callable[[type[C]], type[C]]:
+        """Decorator: offer a class without arguments as the judge that ``model: name`` asks."""
+        return _offering_object(self.judges, name)
+
+    def check_type(self, name: str) -> Callable[[type[C]], type[C]]:
+        """Decorator: offer a class without arguments as the check ``type: name``."""
+        return _offering_object(self.check_types, name)
+
+    def service_type(self, name: str) -> Callable[[type[C]], type[C]]:
+        """Decorator: offer a class without arguments as the service ``type: name``."""
+        return _offering_object(self.service_types, name)
+
+    def exporter(self, name: str) -> Callable[[F], F]:
+        """Decorator: offer ``function(statement) -> bytes`` as a report format."""
+        from pytest_evarness.core.exchange import FunctionExporter
+
+        return _offering(self.exporters, name, lambda function: FunctionExporter(name, function))
+
+    def importer(self, name: str) -> Callable[[F], F]:
+        """Decorator: offer ``function(data) -> lines`` as a reader of foreign traces."""
+        from pytest_evarness.core.exchange import FunctionImporter
+
+        return _offering(self.importers, name, lambda function: FunctionImporter(name, function))
+
+    def node_type(
+        self,
+        name: str,
+        *,
+        doc: str,
+        inputs: Mapping[str, str],
+        outputs: Mapping[str, str],
+        config_schema: JsonObject | None = None,
+        parse_config: Callable[[JsonObject], tuple[Any, list[Fault]]] | None = None,
+        emits: Sequence[str] = (),
+        traits: Collection[str] = (),
+        is_loop: bool = False,
+    ) -> Callable[[F], F]:
+        """Decorator: offer ``run(inputs, config, context) -> outputs`` as a type of node.
+
+        Args:
+            config_schema: JSON Schema of the configuration; without it there is nothing to
+                configure, and every key is refused.
+            parse_config: Without it a configuration is held against the schema, and ``run`` gets
+                it as it is.
+        """
+        from pytest_evarness.core.exchange import NO_CONFIG, parser_of
+
+        schema = NO_CONFIG if config_schema is None else config_schema
+        parse = parser_of(schema) if parse_config is None else parse_config
+
+        def made(run: NodeRun) -> NodeType:
+            return NodeType(
+                name=name,
+                doc=doc,
+                inputs=dict(inputs),
+                outputs=dict(outputs),
+                parse_config=parse,
+                config_schema=schema,
+                run=run,
+                emits=tuple(emits),
+                is_loop=is_loop,
+                traits=frozenset(traits),
+            )
+
+        return _offering(self.node_types, name, made)
+
+    def pattern(
+        self, name: str, folder: Path, *, doc: str, fixtures: Sequence[str] = ()
+    ) -> Pattern:
+        """Offer a folder with ``graph.json`` and ``fixtures/`` as ``pattern:name``.
+
+        Args:
+            fixtures: Names, the default first; without them all that are there, by name.
+        """
+        found = tuple(fixtures) or tuple(
+            sorted(path.stem for path in (folder / "fixtures").glob("*.yaml"))
+        )
+        if not found:
+            raise ValueError(
+                f"pattern '{name}': no fixture (got folder '{folder.name}'; at least"
+                " one fixtures/NAME.yaml)"
+            )
+        return self.patterns.register(name, Pattern(name, doc, folder, found[0], found))
+
+    # -- plug-ins --------------------------------------------------------------------------
+
+    def _tables(self) -> list[Table[Any]]:
+        return [value for value in vars(self).values() if isinstance(value, Table)]
+
+    @contextmanager
+    def _as_one(self, source: str) -> Iterator[None]:
+        """What a plug-in registers is there as a whole, or, where it raises, not at all."""
+        before = dict(vars(self))
+        tables = [(table, table.kept()) for table in self._tables()]
+        later = set(self.later_node_types)
+        for table, _ in tables:
+            table.source = source
+        try:
+            yield
+        except BaseException:
+            vars(self).update(before)
+            self.later_node_types = later
+            for table, kept in tables:
+                table.put_back(kept)
+            raise
+        finally:
+            for table, _ in tables:
+                table.source = ""
+
+    def load(self, name: str, load: Callable[[], object]) -> None:
+        """Let a plug-in register; where it cannot, say so under ``broken`` and nothing more.
+
+        Args:
+            name: Of the plug-in.
+            load: Gives its ``register``; a module is imported by it.
+        """
+        from pytest_evarness.core.deadline import Deadline, OutOfTimeError
+        from pytest_evarness.core.part import described
+
+        try:
+            with self._as_one(name), Deadline(LOAD_SECONDS) as deadline:
+                deadline.may_interrupt = True
+                register = load()
+                if not callable(register):
+                    raise TypeError(
+                        f"must be a function of the registry (got {described(register)};"
+                        " register(registry))"
+                    )
+                register(self)
+                deadline.may_interrupt = False
+        except KeyboardInterrupt:
+            raise
+        except OutOfTimeError:
+            self.broken.append((name, f"it did not come back within {LOAD_SECONDS:g} s"))
+        # An exit, or one of pytest's own exceptions, must end no more than an error does.
+        except BaseException as error:  # noqa: BLE001 - a stranger's plug-in breaks nothing else
+            self.broken.append((name, f"{type(error).__name__}: {error}"))
+        else:
+            self.sources.append(name)
+
+
+def _offering(
+    table: Table[Any], name: str, made: Callable[[Any], object] = lambda part: part
+) -> Callable[[F], F]:
+    def register(function: F) -> F:
+        table.register(name, made(function))
+        return function
+
+    return register
+
+
+def _offering_object(table: Table[Any], name: str) -> Callable[[type[C]], type[C]]:
+    def register(kind: type[C]) -> type[C]:
+        table.register(name, kind())
+        return kind
+
+    return register
 
 
 def load_registry(hooks: Iterable[tuple[str, Callable[[Registry], object]]] = ()) -> Registry:
@@ -168,31 +274,42 @@ def load_registry(hooks: Iterable[tuple[str, Callable[[Registry], object]]] = ()
     Args:
         hooks: Further ``(name, register)``, such as a conftest's ``pytest_evarness_register``.
     """
+    registry = _built_in()
+    points = _entry_points()
+    if not any(_is_own(point) for point in points):
+        # Run from a source tree that is not installed: the first domain is there all the same.
+        registry.load(_AGENTS, _load_agents)
+    holder: dict[str, str] = {_AGENTS: DISTRIBUTION}
+    for point in points:
+        distribution = point.dist.name if point.dist is not None else "an unknown distribution"
+        held = holder.get(point.name)
+        if held is not None and not (held == DISTRIBUTION and _is_own(point)):
+            # Two by one name could not be told apart in any report, nor in a bundle.
+            problem = f"the name is taken by {held} (got it from {distribution})"
+            registry.broken.append((point.name, problem))
+            continue
+        holder[point.name] = distribution
+        registry.versions[point.name] = point.dist.version if point.dist is not None else ""
+        registry.load(point.name, point.load)
+    for name, function in hooks:
+        free = f"hook:{name}" if name in holder else name
+        registry.load(free, lambda function=function: function)  # type: ignore[misc]
+    return registry
+
+
+def _entry_points() -> list[EntryPoint]:
+    """All of our group: ours first, then by name, so that nobody's order of installing shows."""
     from importlib.metadata import entry_points
 
-    from pytest_evarness.core.vocabulary import register_kernel
+    def key(point: EntryPoint) -> tuple[bool, str, str, str]:
+        distribution = point.dist.name if point.dist is not None else ""
+        return (not _is_own(point), point.name, distribution, point.value)
 
-    registry = Registry()
-    register_kernel(registry)
-    _register_packaged(registry)
-    points = sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name)
-    pending: list[tuple[str, Callable[[], Callable[[Registry], object]]]] = [
-        (point.name, point.load) for point in points
-    ]
-    for point in points:
-        registry.versions[point.name] = point.dist.version if point.dist is not None else ""
-    if not any(name == "agents" for name, _ in pending):
-        # Run from a source tree that is not installed: the first domain is there all the same.
-        pending.insert(0, ("agents", _load_agents))
-    pending.extend((name, lambda function=function: function) for name, function in hooks)  # type: ignore[misc]
-    for name, load in pending:
-        try:
-            load()(registry)
-        except Exception as error:  # noqa: BLE001 - a stranger's plug-in must break nothing else
-            registry.broken.append((name, f"{type(error).__name__}: {error}"))
-        else:
-            registry.sources.append(name)
-    return registry
+    return sorted(entry_points(group=ENTRY_POINT_GROUP), key=key)
+
+
+def _is_own(point: EntryPoint) -> bool:
+    return point.dist is not None and point.dist.name.lower().replace("_", "-") == DISTRIBUTION
 
 
 def packaged_registry() -> Registry:
@@ -200,24 +317,25 @@ def packaged_registry() -> Registry:
 
     For whoever verifies what a stranger sent: the answer must not depend on what is installed.
     """
+    registry = _built_in()
+    registry.load(_AGENTS, _load_agents)
+    assert not registry.broken, registry.broken
+    return registry
+
+
+def _built_in() -> Registry:
+    """The kernel, and the packaged types of services and checks, which it may not import."""
+    import importlib
+
     from pytest_evarness.core.vocabulary import register_kernel
 
     registry = Registry()
     register_kernel(registry)
-    _register_packaged(registry)
-    _load_agents()(registry)
-    registry.sources.append("agents")
-    return registry
-
-
-def _register_packaged(registry: Registry) -> None:
-    """The packaged types of services and checks, by name: the kernel may not import them."""
-    import importlib
-
     for name in ("pytest_evarness.world", "pytest_evarness.checks"):
         register = getattr(importlib.import_module(name), "register", None)
         if register is not None:
             register(registry)
+    return registry
 
 
 def _load_agents() -> Callable[[Registry], object]:
