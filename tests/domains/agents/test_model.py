@@ -56,6 +56,13 @@ def test_a_tool_call_is_handed_on_as_json() -> None:
     assert h.payload(run, "llm_response")["decision"] == call
 
 
+def test_a_call_that_arrives_cut_is_nobodys_decision() -> None:
+    call = {"tool": "web.search", "args": {"query": "x"}}
+    run = ask(default_response={"tool_call": call}, faults={"llm": {"truncate": "always"}})
+    assert run.output == '{"args":{"query":"x"}'
+    assert "decision" not in h.payload(run, "llm_response")
+
+
 @pytest.mark.parametrize(
     "environment",
     [

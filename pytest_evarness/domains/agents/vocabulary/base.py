@@ -91,12 +91,11 @@ TYPES: dict[str, tuple[str, dict[str, Any]]] = {
         payload(
             {
                 "provider": TEXT,
-                "temperature": {"type": "number"},
-                "max_tokens": COUNT,
                 "prompt_tokens": COUNT,
                 "prompt_digest": DIGEST,
                 "text": TEXT,
             },
+            {"temperature": {"type": "number"}, "max_tokens": COUNT},
         ),
     ),
     "llm_response": (
