@@ -141,7 +141,9 @@ class Result:
         # The run is over: a bundle made afterwards is sealed for the same plan and run once more,
         # so that its seal is on disk before the first event, as in every other bundle.
         plan = build_plan([planned_case(self.outcome.case, self.nodeid, {})])
-        seal = publisher.write_seal(plan, reviews=reviews_of(settings.root, plan["plan"]))
+        secrets = self.outcome.case.compiled.secrets
+        reviews = reviews_of(settings.root, plan["plan"], secrets=secrets)
+        seal = publisher.write_seal(plan, reviews=reviews)
         again = self.engine.run(self.outcome.case, logs=store, seal=seal["digest"])
         record = case_record(again, self.nodeid)
         return publisher.write_bundle(seal, [record], mirror=self.engine.mirror_facts).path

@@ -781,7 +781,9 @@ def prove(
         # A contract that cannot be read might have been for one of these cases.
         broken=broken_libraries(engine.library),
     )
-    seal = publisher.write_seal(plan, reviews=reviews_of(publisher.root, plan["plan"]))
+    secrets = {name for _, case in cases for name in case.compiled.secrets}
+    reviews = reviews_of(publisher.root, plan["plan"], secrets=secrets)
+    seal = publisher.write_seal(plan, reviews=reviews)
     records = []
     for nodeid, case in cases:
         if len(left_out.get(nodeid, {})) == len(case.items):

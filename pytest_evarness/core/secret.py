@@ -13,7 +13,7 @@ from pytest_evarness.errors import InputError, Where
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["MIN_LENGTH", "Masker", "placeholder", "read_secrets"]
+__all__ = ["MIN_LENGTH", "Masker", "masker_of", "placeholder", "read_secrets"]
 
 MIN_LENGTH = 4
 """A shorter value would be replaced all over the place, and could be guessed from where it was."""
@@ -49,6 +49,12 @@ def read_secrets(names: Iterable[str], environ: Mapping[str, str]) -> dict[str, 
         _check_length(name, environ[name])
         values[name] = environ[name]
     return values
+
+
+def masker_of(names: Iterable[str], environ: Mapping[str, str]) -> Masker:
+    """For texts beside a run: a name without a usable value is one that no run could have shown."""
+    values = {name: environ.get(name, "") for name in names}
+    return Masker({name: value for name, value in values.items() if len(value) >= MIN_LENGTH})
 
 
 def _check_length(name: str, value: str) -> None:

@@ -15,21 +15,25 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from pytest_evarness.core.secret import Masker
-
 __all__ = ["report_without_secrets", "warning_without_secrets"]
 
 
 def report_without_secrets(report: pytest.TestReport, names: Iterable[str]) -> None:
     """Replace every form of the values of ``names`` in the report's captured sections."""
-    masker = _masker(names)
+    from pytest_evarness.core.secret import masker_of
+
+    # A variable that is not set, or too short to be a secret, made its items errors before
+    # anything ran.
+    masker = masker_of(names, os.environ)
     if masker:
         report.sections = [(title, masker.text(text)) for title, text in report.sections]
 
 
 def warning_without_secrets(message: warnings.WarningMessage, names: Iterable[str]) -> None:
     """Replace them in a warning; it keeps its category."""
-    masker = _masker(names)
+    from pytest_evarness.core.secret import masker_of
+
+    masker = masker_of(names, os.environ)
     told = str(message.message)
     masked = masker.text(told)
     if masked == told:
@@ -38,12 +42,3 @@ def warning_without_secrets(message: warnings.WarningMessage, names: Iterable[st
         message.message = message.category(masked)
     except Exception:  # noqa: BLE001 - a category of somebody's own may take other arguments
         message.message = UserWarning(masked)
-
-
-def _masker(names: Iterable[str]) -> Masker:
-    # A variable that is not set, or too short to be a secret, made its items errors before
-    # anything ran.
-    from pytest_evarness.core.secret import MIN_LENGTH, Masker
-
-    values = {name: os.environ.get(name, "") for name in names}
-    return Masker({name: value for name, value in values.items() if len(value) >= MIN_LENGTH})

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.scenario.case import Case
 
-__all__ = ["CaseCollector", "InvariantItem", "LoadItem", "ScenarioFile", "collect_file"]
+__all__ = ["CaseCollector", "InvariantItem", "LoadItem", "OurFile", "ScenarioFile", "collect_file"]
 
 LOAD_LIMIT = 30_000
 """Characters of one file's mistakes."""
@@ -26,7 +26,7 @@ LOAD_LIMIT = 30_000
 
 def collect_file(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """The collector for a scenario or library file; None for any other YAML file."""
-    from pytest_evarness.scenario.collect import kind_to_collect
+    from pytest_evarness.scenario.collect import holds_overlay_tests, kind_to_collect
 
     config = parent.config
     scenario_folders = options.folders(config, "evarness_scenarios")
@@ -44,6 +44,10 @@ def collect_file(path: Path, parent: pytest.Collector) -> pytest.Collector | Non
         return file
     if kind == "library":
         return LibraryFile.from_parent(parent, path=path, state=state)
+    if holds_overlay_tests(path, root=config.rootpath, folders=scenario_folders):
+        from pytest_evarness.plugin.trials import OverlayFile
+
+        return OverlayFile.from_parent(parent, path=path, state=state)
     if any(path.is_relative_to(folder) for folder in scenario_folders):
         line = _line_of_key(path)
         if line is not None:
@@ -71,7 +75,7 @@ def _line_of_key(path: Path) -> int | None:
     return data.count(b"\n", 0, found.start()) + 1
 
 
-class _OurFile(pytest.File):
+class OurFile(pytest.File):
     """A file of ours that may be broken."""
 
     def __init__(self, *, state: SessionState, **kwargs: Any) -> None:
@@ -96,7 +100,7 @@ class _OurFile(pytest.File):
         return item
 
 
-class ScenarioFile(_OurFile):
+class ScenarioFile(OurFile):
     """One scenario file: its children are cases, or one item ``load``."""
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
@@ -140,7 +144,7 @@ class ScenarioFile(_OurFile):
             self.state.left_out_broken[self.nodeid] = f"{why}; it would not load: {cases}"
 
 
-class LibraryFile(_OurFile):
+class LibraryFile(OurFile):
     """A contract library: its corpora, and one item ``load`` where it is broken."""
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
@@ -157,7 +161,7 @@ class LibraryFile(_OurFile):
             )
 
 
-class MisplacedFile(_OurFile):
+class MisplacedFile(OurFile):
     """A scenario that by its name or folder is read as something else: one item ``load``."""
 
     def __init__(self, *, line: int, **kwargs: Any) -> None:

@@ -286,6 +286,8 @@ def may_be_ours(config: pytest.Config, path: Path) -> bool:
         return False
     if ".scenario." in path.name or path in named_on_command_line(config):
         return True
+    if path.name in ("tools.yaml", "tools.yml") and path.parent == config.rootpath / "evarness":
+        return True  # manifests that are in force everywhere, and that may hold tests
     names = ("evarness_scenarios", "evarness_contracts")
     return any(path.is_relative_to(folder) for name in names for folder in folders(config, name))
 

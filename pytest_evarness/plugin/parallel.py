@@ -93,6 +93,7 @@ def write_plan(state: SessionState) -> None:
         "line": state.found_line(),
         "left_out_broken": state.left_out_broken,
         "plan": plan,
+        "secrets": state.secret_names(),
     }
     data = json.dumps(record, sort_keys=True, ensure_ascii=True).encode("ascii")
     with contextlib.suppress(OSError):
@@ -145,7 +146,7 @@ def collection_finished(node: Any, ids: list[str]) -> None:
             terminal.ensure_newline()
             terminal.write_line(plans[0]["line"])
         state.left_out_broken.update(plans[0]["left_out_broken"])
-        state.write_seal(plans[0]["plan"])
+        state.write_seal(plans[0]["plan"], secrets=plans[0]["secrets"])
 
 
 def _is_ours(nodeid: str) -> bool:

@@ -67,7 +67,8 @@ class SessionHooks:
 
             parallel.write_plan(self.state)
         else:
-            self.state.write_seal(self.state.build_plan())
+            state = self.state
+            state.write_seal(state.build_plan(), secrets=state.secret_names())
 
     def pytest_report_collectionfinish(self) -> str:
         """How much was found, before anything runs."""

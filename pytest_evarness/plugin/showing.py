@@ -35,10 +35,17 @@ def show(
 
     Source: docs/pytest.md, "What an item shows".
     """
+    from pytest_evarness.report.graded import graded_properties
+
     how, category = _how(case, item, finding, judgement)
-    text = bounded(_text(item, finding, how, category), TEXT_LIMIT, whole="the bundle has it")
+    text = _text(item, finding, how, category)
+    text = bounded(text, TEXT_LIMIT, whole="the bundle has it")
     payload: dict[str, Any] = {"how": how, "category": category, "text": text}
-    properties = [*_properties(item, finding), ("evarness.trace_digest", trace_digest)]
+    properties = [
+        *_properties(item, finding),
+        *graded_properties(finding, judgement.findings),
+        ("evarness.trace_digest", trace_digest),
+    ]
     return Shown(how, text, payload, properties)
 
 
@@ -69,6 +76,7 @@ def _text(item: PlannedItem, finding: Finding, how: str, category: str | None) -
 
     if how == "skip" and category is None:
         return first_line(finding.reason)
+    # What graders say comes behind the verdict, in the summary: no number stands before it.
     body = finding_text(finding, item)
     if category == "indeterminate":
         from pytest_evarness.report.wording import causes_text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -375,6 +375,8 @@ class SessionState:
         """Keep what the summary and the bundle are made of."""
         if report.failed:
             self.failed.add(report.nodeid)
+        if self.reviews:
+            self._add_reviews(report)
         payload = getattr(report, "evarness", None)
         if not isinstance(payload, dict):
             self._take_foreign(report)
@@ -393,6 +395,17 @@ class SessionState:
         self.outcomes[name] = self.outcomes.get(name, 0) + 1
         if category in ("missed", "indeterminate"):
             self.shown_texts.append((category, report.nodeid, payload["text"]))
+
+    def _add_reviews(self, report: pytest.TestReport) -> None:
+        """To every report of the item: pytest's XML is written from the last of them."""
+        from pytest_evarness.report.graded import review_line
+
+        case, _, item = report.nodeid.rpartition("::")
+        report.user_properties += [
+            ("evarness.review", review_line(review))
+            for review in self.reviews
+            if (review["case"], review["invariant"]) == (case, item)
+        ]
 
     def _take_foreign(self, report: pytest.TestReport) -> None:
         """An item of ours that ended before it could say anything, such as in a killed worker.
@@ -458,8 +471,16 @@ class SessionState:
             home=home_folder(),
         )
 
-    def write_seal(self, plan: dict[str, Any]) -> None:
+    def secret_names(self) -> list[str]:
+        """Names of the secrets of all cases that were collected."""
+        cases = (collected.case.compiled for collected in self.collected.values())
+        return sorted({name for compiled in cases for name in compiled.secrets})
+
+    def write_seal(self, plan: dict[str, Any], *, secrets: Sequence[str]) -> None:
         """Put the seal on disk before the first run.
+
+        Args:
+            secrets: Names of the secrets of its cases.
 
         Raises:
             pytest.Exit: With status 4: without a seal nothing may run, nor beside a file of reviews
@@ -483,7 +504,7 @@ class SessionState:
         from pytest_evarness.scenario.reviews import reviews_of
 
         try:
-            self.reviews = reviews_of(self.config.rootpath, plan["plan"])
+            self.reviews = reviews_of(self.config.rootpath, plan["plan"], secrets=secrets)
         except EvarnessError as error:
             pytest.exit(f"evarness: {clean(str(error))}", returncode=4)
         try:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.plugin.account import SKIPPED_BY_MARK, listed
 from pytest_evarness.plugin.text import clean, first_line, one_line
-from pytest_evarness.report.graded import GRADED, despite_lines, remarks_on, review_line
+from pytest_evarness.report.graded import (
+    GRADED,
+    despite_lines,
+    other_remarks,
+    reasons_for_review,
+    remarks_on,
+    review_line,
+)
 from pytest_evarness.report.wording import causes_text, side_of, side_sentence
 
 if TYPE_CHECKING:
@@ -17,6 +24,8 @@ if TYPE_CHECKING:
     from pytest_evarness.plugin.state import SessionState
 
 __all__ = ["write_summary"]
+
+MAX_QUEUE = 20
 
 COUNTED = ("passed", "vacuous", "missed", "indeterminate", "failed", "skipped", "error", "broken")
 
@@ -51,6 +60,8 @@ def write_summary(state: SessionState, terminal: pytest.TerminalReporter) -> Non
         word = category.upper()
         line = f"{word} {one_line(nodeid)} - {first_line(text)}"
         terminal.write_line(line, red=category != "missed", yellow=category == "missed")
+    for line in _queue(state):
+        terminal.write_line(line, yellow=True)
     for line in _left_out(state):
         terminal.write_line(line, yellow=True)
     for text in state.changed:
@@ -113,6 +124,7 @@ def _verdicts(state: SessionState) -> list[tuple[str, dict[str, bool]]]:
                 side = "" if side_of(finding) != "evaluator" else f"; {side_sentence(finding)}"
                 causes = f"{causes_text(finding.causes)}{side}"
                 lines.append((f"  {finding.id}: {text} ({causes})", {}))
+        lines.extend((f"    {remark}", {}) for remark in other_remarks((), record.findings))
         lines.extend((line, {}) for line in _reviews(state, record.nodeid))
     for record in by_verdict["valid"]:
         failing = [
@@ -122,12 +134,13 @@ def _verdicts(state: SessionState) -> list[tuple[str, dict[str, bool]]]:
         ]
         quality = _quality(record)
         tail = f"; failing: {', '.join(failing)}" if failing else ""
-        reviews = _reviews(state, record.nodeid)
-        if quality or tail or reviews or state.config.getoption("verbose", 0) > 0:
+        beside = [f"    {remark}" for remark in other_remarks((), record.findings)]
+        beside += _reviews(state, record.nodeid)
+        if quality or tail or beside or state.config.getoption("verbose", 0) > 0:
             # Without a threshold every invariant decides, gate or not.
             red = (bool(failing) and record.composite is None) or _is_below(record)
             lines.append((f"VALID {record.nodeid}{quality}{tail}", {"red": red}))
-        lines.extend((line, {}) for line in reviews)
+        lines.extend((line, {}) for line in beside)
     total = len(state.records)
     planned = len(state.plan["plan"]) if state.plan is not None else total
     summary = (
@@ -164,7 +177,8 @@ def _primary(record: CaseRecord) -> list[str]:
         lines.append(f"  related: {', '.join(one.id for one in related)}")
     for one in related:
         lines.extend(f"    {remark}" for remark in remarks_on(one.id, record.findings))
-    return lines
+    others = other_remarks([one.id for one in failed], record.findings)
+    return [*lines, *(f"    {remark}" for remark in others)]
 
 
 def _reviews(state: SessionState, nodeid: str) -> list[str]:
@@ -173,6 +187,24 @@ def _reviews(state: SessionState, nodeid: str) -> list[str]:
         for review in state.reviews
         if review["case"] == nodeid
     ]
+
+
+def _queue(state: SessionState) -> list[str]:
+    """What waits for a person, and where the word is to stand."""
+    reviewed = {(one["case"], one["invariant"]) for one in state.reviews}
+    waiting = [
+        f"{one_line(nodeid)}::{one_line(finding.id)} - {why}"
+        for nodeid, record in sorted(state.records.items())
+        for finding in record.findings
+        if (nodeid, finding.id) not in reviewed
+        for why in reasons_for_review(finding)
+    ]
+    lines = [f"FOR REVIEW {line}" for line in waiting[:MAX_QUEUE]]
+    if len(waiting) > len(lines):
+        lines.append(f"FOR REVIEW {len(waiting) - len(lines)} more; the bundle lists them all")
+    if lines:
+        lines.append("a person's word on them goes into evarness/reviews.yaml, and is not counted")
+    return lines
 
 
 def _is_below(record: CaseRecord) -> bool:

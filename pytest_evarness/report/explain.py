@@ -25,6 +25,7 @@ from pytest_evarness.report.graded import (
     composite_lines,
     graded_lines,
     is_graded,
+    other_remarks,
     remarks_on,
     review_line,
 )
@@ -215,6 +216,8 @@ def _valid(case: JudgedCase) -> Iterator[str]:
         if finding is None or judged.shows == "passed":
             continue
         yield f"  {judged.shows:<13} {one_line(judged.item.id)}: {one_line(finding.reason)}"
+    for remark in other_remarks((), _findings(case)):
+        yield f"  {remark}"
     yield from _graded(case)
     passed = sum(one.shows == "passed" for one in case.items)
     yield f"  {passed} of {len(case.items)} items passed with something to judge"
@@ -246,6 +249,8 @@ def _indeterminate(case: JudgedCase, undecided: Sequence[JudgedItem]) -> Iterato
     failing = [one.item.id for one in _of(case, Outcome.FAIL) if one.item.kind != "score"]
     if failing:
         yield f"  failed, and not gates: {one_line(', '.join(failing), 600)}"
+    for remark in other_remarks((), _findings(case)):
+        yield f"  {remark}"
     yield from _graded(case)
 
 
@@ -335,6 +340,9 @@ def _verdict(case: JudgedCase, judged: JudgedItem, finding: Finding) -> Iterator
     for rule in (one.item.id for one in related):
         for remark in remarks_on(rule, _findings(case)):
             yield f"    {remark}"
+    told = [judged.item.id, *(one.item.id for one in related)]
+    for remark in other_remarks(told, _findings(case)):
+        yield f"  {remark}"
 
 
 def _weight_of(judged: JudgedItem) -> str:
@@ -549,6 +557,8 @@ def _one(case: JudgedCase, judged: JudgedItem) -> Iterator[str]:
         yield ""
         yield "missing evidence"
         yield from _missing(judged)
+        for remark in remarks_on(finding.id, _findings(case)):
+            yield f"  {remark}"
         yield from _with_context(case, finding.witness.events)
         if case.replica["status"] == "paused":
             yield from _pause(case)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_evarness.core.json import shown
@@ -16,12 +16,16 @@ if TYPE_CHECKING:
 __all__ = ["finding_text"]
 
 
-def finding_text(finding: Finding, item: PlannedItem) -> str:
-    """Several lines, the first a sentence that is complete in itself."""
-    return "\n".join(_lines(finding, item))
+def finding_text(finding: Finding, item: PlannedItem, beside: Iterable[str] = ()) -> str:
+    """Several lines, the first a sentence that is complete in itself.
+
+    Args:
+        beside: What judges and persons say of it, one line each.
+    """
+    return "\n".join(_lines(finding, item, beside))
 
 
-def _lines(finding: Finding, item: PlannedItem) -> Iterator[str]:
+def _lines(finding: Finding, item: PlannedItem, beside: Iterable[str]) -> Iterator[str]:
     yield finding.reason
     if finding.outcome is Outcome.PASS:
         return
@@ -48,6 +52,8 @@ def _lines(finding: Finding, item: PlannedItem) -> Iterator[str]:
         yield f"  nearest:  seq {fields.get('seq')}: {fields.get('why')}"
     for note in witness.notes:
         yield f"  note:     {note}"
+    for words in beside:
+        yield f"  beside:   {words}"
     if finding.leaning is not None:
         yield f"  leaning:  {finding.leaning.word}, if the run ended now"
     if finding.looked_at:

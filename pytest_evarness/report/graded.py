@@ -6,11 +6,12 @@ for a terminal here: what a grader says may have been put into its mouth.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.checks.gathering import NOT_GRADED
 from pytest_evarness.checks.judging.panel import REMARK
+from pytest_evarness.core.finding import FOR_REVIEW
 from pytest_evarness.report.text import one_line
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ __all__ = [
     "composite_lines",
     "despite_lines",
     "graded_lines",
+    "graded_properties",
     "is_graded",
+    "other_remarks",
+    "reasons_for_review",
     "remarks_on",
     "review_line",
 ]
@@ -82,14 +86,49 @@ def despite_lines(
 
 
 def remarks_on(rule: str, findings: Iterable[Finding]) -> list[str]:
-    """What judges say of a rule that failed; it is shown beside the failure and changes nothing."""
-    begins = f"{REMARK}'{rule}', "
+    """What judges say of a rule; it is shown beside its finding and changes nothing."""
+    begins = _beginning(rule)
+    return [one_line(note, _LONG) for note in _remarks(findings) if note.startswith(begins)]
+
+
+def other_remarks(rules: Collection[str], findings: Iterable[Finding]) -> list[str]:
+    """What judges say of all rules but these."""
+    beginnings = tuple(_beginning(rule) for rule in rules)
+    return [one_line(note, _LONG) for note in _remarks(findings) if not note.startswith(beginnings)]
+
+
+def _beginning(rule: str) -> str:
+    return f"{REMARK}'{rule}', "
+
+
+def _remarks(findings: Iterable[Finding]) -> Iterator[str]:
+    for finding in findings:
+        if finding.kind == GRADED:
+            yield from (note for note in finding.witness.notes if note.startswith(REMARK))
+
+
+def graded_properties(finding: Finding, findings: Iterable[Finding]) -> Iterator[tuple[str, str]]:
+    """What graders say of a finding, and what each grader of it said, by names of properties."""
+    for remark in remarks_on(finding.id, findings):
+        yield "evarness.remark", remark
+    for why in reasons_for_review(finding):
+        yield "evarness.for_review", why
+    if not is_graded(finding):
+        return
+    observed = finding.witness.observed
+    if observed is not None:
+        yield "evarness.judged", one_line(observed)
+    for note in finding.witness.notes:
+        if note.startswith("judge "):
+            yield "evarness.judge", one_line(note, _LONG)
+
+
+def reasons_for_review(finding: Finding) -> list[str]:
+    """Why it waits for a person's word; empty where it does not."""
     return [
-        one_line(note, _LONG)
-        for finding in findings
-        if finding.kind == GRADED
+        one_line(note.removeprefix(FOR_REVIEW), _LONG)
         for note in finding.witness.notes
-        if note.startswith(begins)
+        if note.startswith(FOR_REVIEW)
     ]
 
 

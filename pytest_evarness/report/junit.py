@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_evarness.core.finding import fraction_text
 from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.report.finding import finding_text
+from pytest_evarness.report.graded import graded_properties, remarks_on, review_line
 from pytest_evarness.report.judged import judged_cases
 from pytest_evarness.report.text import bounded, clean, one_line
 from pytest_evarness.report.wording import causes_text, side_of
@@ -104,7 +105,8 @@ def _rows(statement: Mapping[str, Any]) -> Iterator[_Row]:
 
 def _row(case: JudgedCase, judged: JudgedItem) -> _Row:
     item = judged.item
-    result, kind, message, text = _result(judged)
+    findings = [one.finding for one in case.items if one.finding is not None]
+    result, kind, message, text = _result(judged, remarks_on(item.id, findings))
     note = ""
     if result is None and judged.shows == "vacuous" and judged.finding is not None:
         note = f"vacuous: {judged.finding.reason}"
@@ -123,7 +125,7 @@ def _row(case: JudgedCase, judged: JudgedItem) -> _Row:
     )
 
 
-def _result(judged: JudgedItem) -> tuple[str | None, str, str, str]:
+def _result(judged: JudgedItem, remarks: list[str]) -> tuple[str | None, str, str, str]:
     """Element, type, message and text of one item.
 
     Source: docs/verdicts.md, "How it shows in pytest".
@@ -147,7 +149,8 @@ def _result(judged: JudgedItem) -> tuple[str | None, str, str, str]:
     message = head + finding.reason
     if judged.shows in ("passed", "vacuous"):
         return None, "", "", ""
-    text = head + finding_text(finding, judged.item)
+    reviews = [review_line(review) for review in judged.reviews]
+    text = head + finding_text(finding, judged.item, [*remarks, *reviews])
     if judged.shows == "skipped":
         return "skipped", "evarness.skipped", message, ""
     if judged.shows == "failed":
@@ -182,6 +185,10 @@ def _properties(case: JudgedCase, judged: JudgedItem) -> Iterator[tuple[str, str
             yield "evarness.fault", side
         if finding.score is not None and finding.outcome is not Outcome.INDETERMINATE:
             yield "evarness.score", fraction_text(finding.score)
+        findings = [one.finding for one in case.items if one.finding is not None]
+        yield from graded_properties(finding, findings)
+    for review in judged.reviews:
+        yield "evarness.review", review_line(review)
     yield "evarness.gate", str(item.gate).lower()
     yield "evarness.weight", fraction_text(item.weight)
     yield "evarness.severity", str(item.severity.value)

@@ -5,11 +5,13 @@ Source: docs/judges.md, "Reviews".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
+from pytest_evarness.core.secret import masker_of
 from pytest_evarness.errors import Fault, InputError
 from pytest_evarness.source.document import load_document, raise_all
 from pytest_evarness.source.model import Strict, parse_type
@@ -28,6 +30,9 @@ MAX_NOTE = 4_000
 
 _KEYS = ("case", "invariant", "reviewer", "note")
 
+_SAID = ("reviewer", "note")
+"""What a person wrote; the other two are ids."""
+
 _Word = Annotated[str, Field(min_length=1, max_length=500)]
 
 
@@ -43,12 +48,15 @@ class Review(Strict):
 _REVIEWS: TypeAdapter[Any] = TypeAdapter(list[Review])
 
 
-def reviews_of(root: Path, plan: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+def reviews_of(
+    root: Path, plan: Sequence[Mapping[str, Any]], *, secrets: Iterable[str] = ()
+) -> list[dict[str, str]]:
     """The entries about cases of a plan, sorted; those about other files wait for their session.
 
     Args:
         root: The project's root directory.
         plan: Planned cases, as a seal has them.
+        secrets: Names of the secrets of these cases; no word of a person shows one.
 
     Returns:
         ``{case, invariant, reviewer, note}`` each; empty where there is no file.
@@ -82,6 +90,8 @@ def reviews_of(root: Path, plan: Sequence[Mapping[str, Any]]) -> list[dict[str, 
         elif row["case"] in items_by_case:
             rows.append(row)
     raise_all([document.error(fault) for fault in faults])
+    masker = masker_of(secrets, os.environ)
+    rows = [{**row, **{key: masker.text(row[key]) for key in _SAID}} for row in rows]
     return sorted(rows, key=lambda row: [row[key] for key in _KEYS])
 
 

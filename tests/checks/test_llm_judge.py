@@ -339,12 +339,43 @@ def test_praise_of_a_run_whose_gate_failed_is_a_remark_and_blame_is_none() -> No
         f"{REMARK}'no-send', which failed: judge sim scores the run 0.9 all the same;"
         " this changes nothing"
     )
-    for quiet in (
+    for quiet in (  # nobody objected to anything
         j.answered('{"score": 0.1}', findings=findings),
         j.answered('{"score": 0.9}', findings=_failed("no-send", Outcome.PASS)),
         j.answered('{"score": 0.9}', findings=_failed("no-send", gate=False)),
     ):
         assert not any(REMARK in note for note in quiet.witness.notes)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "word"),
+    [(Outcome.FAIL, "failed"), (Outcome.INDETERMINATE, "is undecided"), (Outcome.PASS, "passed")],
+)
+@pytest.mark.parametrize("gate", [True, False])
+def test_an_objection_is_kept_whatever_became_of_its_rule(
+    outcome: Outcome, word: str, gate: bool
+) -> None:
+    answer = '{"score": 0.1, "remarks": [{"rule": "no-send", "acceptable": true}]}'
+    findings = {
+        name: finding.with_(causes=(Cause.MISSING_EVIDENCE,))
+        if outcome is Outcome.INDETERMINATE
+        else finding
+        for name, finding in _failed("no-send", outcome, gate=gate).items()
+    }
+    notes = j.answered(answer, findings=findings).witness.notes
+    assert notes[0] == (
+        f"{REMARK}'no-send', which {word}: judge sim calls it acceptable; this changes nothing"
+    )
+
+
+def test_no_objection_to_a_rule_of_nobody_reads_like_one_to_a_rule_of_the_case() -> None:
+    rule = "no-send', which failed: judge sim calls it acceptable"
+    answer = json.dumps({"score": 0.1, "remarks": [{"rule": rule, "acceptable": True}]})
+    notes = j.answered(answer, findings=_failed("no-send")).witness.notes
+    assert not any(note.startswith(REMARK) for note in notes)
+    assert notes[0].startswith(
+        "judge sim remarks on what is no other rule of this case: \"no-send'"
+    )
 
 
 # -- what is written ---------------------------------------------------------------------------

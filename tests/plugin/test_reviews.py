@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -11,6 +12,8 @@ from pytest_evarness.report.explain import explain
 from tests.plugin.scenarios import BROKEN, HELD, echo
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.plugin.ran import Ran, Session
 
 CASE = "scenarios/s.yaml::default"
@@ -201,3 +204,80 @@ def test_no_number_of_a_grader_stands_before_the_verdict_of_an_invalid_case(
     # The twin: where the case is not invalid, what is undecided is told in full as ever.
     ran = run(session, panel(*SPLIT, mode="exploratory"))
     assert "median score 0.6, spread 0.6" in ran.text.partition("= evarness =")[0]
+
+
+# -- in every place ------------------------------------------------------------------------------
+
+
+def junit_properties(path: Path, name: str) -> list[tuple[str, str]]:
+    """What an XML says of an item, whoever wrote it."""
+    (case,) = (one for one in ET.parse(path).iter("testcase") if one.get("name") == name)
+    return [(str(one.get("name")), str(one.get("value"))) for one in case.iter("property")]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_reviews_judges_and_remarks_are_in_every_report(session: Session, workers: int) -> None:
+    appeal = {"rule": "rule", "acceptable": True, "why": "it was urgent"}
+    scenario = panel(
+        {"score": 0.9, "remarks": [appeal]},
+        {"score": 0.3},
+        mode="exploratory",
+        rule=BROKEN,  # weighted, so that the case is valid and gets graded
+    )
+    files = {"scenarios/s.yaml": scenario, "evarness/reviews.yaml": [review(invariant="rule")]}
+    words = ("--evarness-unsigned", "--evarness-junit=ours.xml", "--junitxml=theirs.xml")
+    ran = session(*words, *(("-n", str(workers)) if workers else ()), files=files)
+    remark = (
+        "remark on the rule 'rule', which failed: judge j1 calls it acceptable:"
+        ' "it was urgent"; this changes nothing'
+    )
+    said = f"review by dana: both are right {NOTE}"
+    for name in ("ours.xml", "theirs.xml"):
+        found = junit_properties(ran.root / name, "rule")
+        assert ("evarness.remark", remark) in found
+        assert ("evarness.review", said) in found
+        assert not [one for one in found if one[0] in ("evarness.judge", "evarness.for_review")]
+        found = junit_properties(ran.root / name, "tone")
+        assert ("evarness.judged", "median score 0.6, spread 0.6") in found
+        assert [value.split(" ")[1] for key, value in found if key == "evarness.judge"] == [
+            "j1",
+            "j2",
+        ]
+        ((_, why),) = [one for one in found if one[0] == "evarness.for_review"]
+        assert why == "the judges are 0.6 apart, more than max_spread 0.2"
+        assert not [one for one in found if one[0] in ("evarness.remark", "evarness.review")]
+    summary = ran.text.partition("= evarness =")[2]
+    for text in (summary, explain(ran.statement, CASE), explain(ran.statement, f"{CASE}::rule")):
+        assert remark in text
+        assert said in text
+    assert f"FOR REVIEW {CASE}::tone - the judges are 0.6 apart" in summary
+    assert "goes into evarness/reviews.yaml" in summary
+
+
+def test_what_was_reviewed_waits_no_more_on_the_terminal(session: Session) -> None:
+    ran = run(session, panel(*SPLIT, mode="exploratory"), review())
+    assert "FOR REVIEW" not in ran.text
+    assert [row["invariant"] for row in ran.predicate["review_queue"]] == ["tone"]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_no_word_of_a_person_shows_a_secret(
+    session: Session, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setenv("MAIL_TOKEN", "hunter2-hunter2")
+    scenario = panel(*SPLIT, mode="exploratory")
+    note = review(note="it leaked hunter2-hunter2", reviewer="dana hunter2-hunter2")
+    files = {"evarness/reviews.yaml": [note]}
+    words = ["--evarness-unsigned", "--evarness-junit=ours.xml", "--junitxml=theirs.xml"]
+    words += ["-n", str(workers)] if workers else []
+
+    def everything(secrets: list[str]) -> str:
+        ran = session(*words, files={**files, "scenarios/s.yaml": {**scenario, "secrets": secrets}})
+        texts = [(ran.root / name).read_text() for name in ("ours.xml", "theirs.xml")]
+        return "\n".join([ran.text, json.dumps(ran.statement), explain(ran.statement), *texts])
+
+    text = everything(["MAIL_TOKEN"])
+    assert "hunter2" not in text
+    assert "review by dana «secret:MAIL_TOKEN»: it leaked «secret:MAIL_TOKEN»" in text
+    # The twin: nobody declared it, and it stands wherever a review does.
+    assert everything([]).count("it leaked hunter2-hunter2") >= 4

@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["REMARK", "Judged", "decide", "median", "read_judged"]
 
 REMARK = "remark on the rule "
-"""A note of a witness that begins so holds what a judge says of a gate that failed."""
+"""A note of a witness that begins so holds what a judge says of another rule of the case."""
+
+_BECAME = {
+    Outcome.FAIL: "failed",
+    Outcome.INDETERMINATE: "is undecided",
+    Outcome.PASS: "passed",
+}
 
 _SHOWN_ANSWER = 300
 _SHOWN_CRITIQUE = 300
@@ -216,21 +222,30 @@ def _remarks(
     findings: Mapping[str, Finding],
     threshold: Fraction,
 ) -> list[str]:
-    """What judges say of gates that failed, for a reader who stands before the failure."""
-    failed = [one.id for one in findings.values() if one.gate and one.outcome is Outcome.FAIL]
+    """What judges say of other rules, for a reader who stands before one of them.
+
+    An objection is kept whatever became of its rule; praise is one where a gate failed.
+    """
     notes = []
-    for rule in failed:
+    for rule, finding in findings.items():
         for one, opinion in opinions:
             told = [remark.why for remark in opinion.remarks if remark.rule == rule]
+            begins = f"{REMARK}'{rule}', which {_BECAME[finding.outcome]}: judge {one.judge}"
             if told:
                 why = f": {shown(told[0], _SHOWN_CRITIQUE)}" if told[0] else ""
+                notes.append(f"{begins} calls it acceptable{why}; this changes nothing")
+            elif finding.gate and finding.outcome is Outcome.FAIL and opinion.score >= threshold:
                 notes.append(
-                    f"{REMARK}'{rule}', which failed: judge {one.judge} calls it acceptable{why};"
+                    f"{begins} scores the run {fraction_text(opinion.score)} all the same;"
                     " this changes nothing"
                 )
-            elif opinion.score >= threshold:
-                notes.append(
-                    f"{REMARK}'{rule}', which failed: judge {one.judge} scores the run"
-                    f" {fraction_text(opinion.score)} all the same; this changes nothing"
-                )
+    for one, opinion in opinions:
+        unknown = dict.fromkeys(
+            remark.rule for remark in opinion.remarks if remark.rule not in findings
+        )
+        # Quoted otherwise than a rule's own id, which it might be made to look like.
+        notes += [
+            f"judge {one.judge} remarks on what is no other rule of this case: {shown(rule, 60)}"
+            for rule in unknown
+        ]
     return notes
