@@ -143,18 +143,20 @@ def _expanded(path: Path) -> list[tuple[Path, str]]:
 
 
 def _kind(path: Path) -> str | None:
-    """``scenario``, ``library``, ``graph``, or None.
+    """``scenario``, ``library``, ``graph``, ``overlay``, or None.
 
     Raises:
         InputError: It cannot be read, and nothing in it says what it was to be.
     """
-    from pytest_evarness.scenario.collect import kind_of_file
+    from pytest_evarness.scenario.collect import OVERLAY_NAMES, kind_of_file
     from pytest_evarness.source.document import load_document, read_bytes
 
     read_bytes(path, str(path))
     kind = kind_of_file(path)
     if kind is not None:
         return kind
+    if path.name in OVERLAY_NAMES:
+        return "overlay"
     value = load_document(path, shown=str(path)).value
     is_graph = isinstance(value, dict) and ("nodes" in value or "ir_version" in value)
     return "graph" if is_graph else None
@@ -183,14 +185,17 @@ def _kind_in_folder(path: Path, folder: Path) -> str | None:
     In a folder ``scenarios`` pytest takes every YAML file for a scenario, and in one called
     ``contracts`` for a library, so its mistakes are told here as well.
     """
-    from pytest_evarness.scenario.collect import is_excluded, is_yaml
+    from pytest_evarness.scenario.collect import OVERLAY_FOLDER, is_excluded, is_yaml
 
     try:
         kind = _kind(path)
     except InputError:
         kind = None
+    named = (folder.absolute().name, *path.relative_to(folder).parent.parts)
+    if kind == "overlay":
+        # By its name alone it may be anybody's.
+        return kind if _SCENARIOS in named or named[-1] == OVERLAY_FOLDER else None
     if kind is None and is_yaml(path):
-        named = (folder.absolute().name, *path.relative_to(folder).parent.parts)
         if _SCENARIOS in named:
             inner = Path(*named[named.index(_SCENARIOS) + 1 :], path.name)
             return None if is_excluded(inner) else "scenario"
@@ -208,6 +213,8 @@ def _remarks(engine: Engine, path: Path, kind: str) -> Iterator[Remark]:
             yield from _scenario(engine, path)
         elif kind == "graph":
             yield from _graph(engine, path)
+        elif kind == "overlay":
+            yield from _overlay(engine, path)
         else:
             yield from _library(engine, path)
     except InputError as error:
@@ -360,6 +367,22 @@ def _library(engine: Engine, path: Path) -> Iterator[Remark]:
         for error in engine.library.mistakes.get(absolute, ()):
             if str(error) not in own:
                 yield from _errors(error)  # what another file says of its ids
+
+
+def _overlay(engine: Engine, path: Path) -> Iterator[Remark]:
+    """What is wrong in a file such as ``tools.yaml``, and what its own tests say of it."""
+    from pytest_evarness.core.interfaces import OverlayTestingDomain
+    from pytest_evarness.errors import Where
+    from pytest_evarness.source.document import shown_path
+
+    shown = shown_path(path.absolute(), engine.settings.root)
+    for domain in engine.registry.domains.values():
+        if isinstance(domain, OverlayTestingDomain):
+            for test in domain.overlay_tests(path.absolute(), shown):
+                problem = test.problem()
+                if problem is not None:
+                    where = Where(shown, test.line, field=f"{test.owner}: tests.{test.name}")
+                    yield _error(InputError(problem, where=where))
 
 
 def _corpora(engine: Engine, file: LibraryFile) -> Iterator[Remark]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_evarness.errors import Fault
 
 __all__ = [
+    "RUN_KEPT",
     "AbstainedError",
     "CheckType",
     "Clock",
@@ -39,10 +40,13 @@ __all__ = [
     "NodeRun",
     "NodeType",
     "Overlay",
+    "OverlayTest",
+    "OverlayTestingDomain",
     "Pattern",
     "Predicate",
     "ProjectFiles",
     "Question",
+    "RunAccount",
     "RunPaused",
     "ServiceDownError",
     "ServiceType",
@@ -221,6 +225,9 @@ class Context(Protocol):
 
     def set_output(self, text: str) -> None:
         """Set the run's output."""
+
+    def turn(self) -> None:
+        """Count one turn of a loop; the run ends blocked where ``budget.loops`` is used up."""
 
 
 @dataclass(slots=True)
@@ -473,6 +480,38 @@ class Shape:
     is_checked: bool
 
 
+@dataclass(frozen=True, slots=True)
+class OverlayTest:
+    """One test that an overlay's file holds of what it describes.
+
+    Attributes:
+        owner: What it is a test of, such as a tool's id.
+        line: Where it stands in the file, from 1.
+        problem: Runs it: one sentence that says what is wrong, or None.
+    """
+
+    owner: str
+    name: str
+    line: int
+    problem: Callable[[], str | None]
+
+
+@runtime_checkable
+class OverlayTestingDomain(Protocol):
+    """A domain whose overlay files hold tests, which pytest collects."""
+
+    def overlay_tests(self, path: Path, shown: str) -> Sequence[OverlayTest]:
+        """The tests in one file, in its order; nothing runs yet.
+
+        Args:
+            path: The file.
+            shown: Its name in messages.
+
+        Raises:
+            InputError: It cannot be used.
+        """
+
+
 @runtime_checkable
 class ShapingDomain(Protocol):
     """A domain whose overlays know the shape of payload fields; asked beside ``identities``."""
@@ -665,6 +704,23 @@ class AbstainedError(Exception):
         super().__init__(reason)
         self.cause = cause
         self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class RunAccount:
+    """What a run says of the scripts that it shares with judges.
+
+    Attributes:
+        events: Of run A.
+        leftovers: What it was scripted and did not use, in words.
+    """
+
+    events: Sequence[TraceEvent] = ()
+    leftovers: Sequence[str] = ()
+
+
+RUN_KEPT = "run"
+"""The key under which :meth:`JudgeModel.leftovers` finds the :class:`RunAccount`."""
 
 
 class JudgeModel(Protocol):

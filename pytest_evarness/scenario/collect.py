@@ -20,6 +20,7 @@ __all__ = [
     "EXCLUDED_NAMES",
     "SCENARIO_SUFFIXES",
     "find_scenarios",
+    "holds_overlay_tests",
     "is_excluded",
     "is_yaml",
     "kind_of_document",
@@ -144,3 +145,27 @@ def find_scenarios(folder: Path) -> list[Path]:
         if is_yaml(path) and path.is_file() and not is_excluded(path, folder)
     ]
     return sorted(found, key=lambda path: path.relative_to(folder).parts)
+
+
+OVERLAY_NAMES = frozenset({"tools.yaml", "tools.yml"})
+OVERLAY_FOLDER = "evarness"
+"""Of the project's root; an overlay that lies there is in force everywhere."""
+
+# Read before anything is parsed: hardly one of these files holds a test.
+_TESTS_KEY = re.compile(rb"""^[ \t]+(?:- )?(["']?)tests\1[ \t]*:""", re.MULTILINE)
+_LOOKED_INTO = 1 << 20
+
+
+def holds_overlay_tests(path: Path, *, root: Path, folders: Iterable[Path]) -> bool:
+    """Whether a file is an overlay of this project and has the key ``tests`` somewhere."""
+    if path.name not in OVERLAY_NAMES:
+        return False
+    if path.parent != root / OVERLAY_FOLDER and not any(
+        path.is_relative_to(one) for one in folders
+    ):
+        return False
+    try:
+        with path.open("rb") as stream:
+            return _TESTS_KEY.search(stream.read(_LOOKED_INTO)) is not None
+    except OSError:
+        return False

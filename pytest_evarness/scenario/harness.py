@@ -232,7 +232,7 @@ class Harnesses:
                     for label, digest in overlay.sources
                 ),
                 errors=tuple(
-                    as_error(fault, _overlay_place(overlay, label, fault))
+                    as_error(fault, _overlay_place(label, fault))
                     for overlay in found
                     for label, fault in overlay.faults
                 ),
@@ -247,8 +247,8 @@ class Harnesses:
         return known
 
 
-def _overlay_place(overlay: Overlay, label: str, fault: Fault) -> Where:
+def _overlay_place(label: str, fault: Fault) -> Where:
     from pytest_evarness.source.place import field_text
 
     field_path = fault.path[:-1] if fault.at_key else fault.path
-    return Where(f"{overlay.name} ({label})", field=field_text(field_path) or None)
+    return Where(label, field=field_text(field_path) or None)

@@ -218,3 +218,24 @@ def test_what_can_match_is_left_alone(body: dict[str, Any]) -> None:
 
 def test_nothing_is_said_where_the_types_are_not_known() -> None:
     assert said({"never": MODEL}, types=None) == []
+
+
+MANIFEST = """
+tools:
+  - id: crm.find
+    safety: {side_effects: read}
+    sim: [{result: [{id: r1, text: found}]}]
+    tests:
+      finds: {expect: {count: COUNT}}
+"""
+
+
+@pytest.mark.parametrize("named", ["evarness/tools.yaml", "."])
+@pytest.mark.parametrize("count", [1, 2])
+def test_tests_of_a_manifest_run(command: Command, named: str, count: int) -> None:
+    write("evarness/tools.yaml", MANIFEST.replace("COUNT", str(count)))
+    write("tools.yaml", "other: 1\n")  # somebody else's
+    done = command("lint", named)
+    assert done.code == count - 1, done.out
+    said = "evarness/tools.yaml:7: crm.find: tests.finds: the count of documents differs"
+    assert (said in done.out) == (count == 2)

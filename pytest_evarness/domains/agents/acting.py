@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from pytest_evarness.core.json import JsonObject
     from pytest_evarness.domains.agents.state import RunState
 
-__all__ = ["AllowedCall", "EffectsFailedError", "Patience", "apply_effects", "effects_of"]
+__all__ = [
+    "AllowedCall",
+    "EffectsFailedError",
+    "Patience",
+    "apply_effects",
+    "effects_of",
+    "filled_effects",
+]
 
 
 def effects_of(answer: Mapping[str, Any], manifest: Mapping[str, Any]) -> Sequence[JsonObject]:
@@ -97,7 +104,7 @@ def apply_effects(
         ServiceDownError: A service does not run.
         TemplateError: The call has no such argument; then nothing was applied.
     """
-    filled = [_filled(effect, index, call) for index, effect in enumerate(effects)]
+    filled = filled_effects(effects, call)
     if not filled:
         return
     applier = state.applier_of(context)
@@ -123,6 +130,15 @@ def apply_effects(
                 injected = f"{service}.{failed.fault}"
             phase = "after" if index or failed.is_applied else "before"
             raise EffectsFailedError(failed.reason, phase, injected) from None
+
+
+def filled_effects(effects: Sequence[JsonObject], call: AllowedCall) -> list[dict[str, Any]]:
+    """All effects with the call's arguments in them.
+
+    Raises:
+        TemplateError: The call has no such argument.
+    """
+    return [_filled(effect, index, call) for index, effect in enumerate(effects)]
 
 
 def _filled(effect: JsonObject, index: int, call: AllowedCall) -> dict[str, Any]:

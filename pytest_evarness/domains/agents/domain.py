@@ -10,29 +10,35 @@ from pytest_evarness.core.registry import nearest
 from pytest_evarness.domains.agents.attack import attack_faults, derive_attacks
 from pytest_evarness.domains.agents.effect import effect_faults
 from pytest_evarness.domains.agents.environment import environment_keys
-from pytest_evarness.domains.agents.flow import Flow, asks
+from pytest_evarness.domains.agents.environment.loop import asked_tools
+from pytest_evarness.domains.agents.flow import LOOP, Flow, asks, tool_names
 from pytest_evarness.domains.agents.manifest import (
     aliases_of,
     canonical,
     load_manifests,
+    load_tests,
     manifests_of,
 )
 from pytest_evarness.domains.agents.node.types import NODE_TYPES, PARTS, REVOKING
 from pytest_evarness.domains.agents.state import DOMAIN, RunState
 from pytest_evarness.domains.agents.text import digest_of_value
+from pytest_evarness.domains.agents.trial import Trials
 from pytest_evarness.domains.agents.vocabulary import CLASSIFICATIONS, EMITTED
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.quote import one_of, quoted
 from pytest_evarness.world.fault import SERVICE_FAULTS, TOOL_FAULTS
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.graph import Graph
+    from pathlib import Path
+
+    from pytest_evarness.core.graph import Graph, Node
     from pytest_evarness.core.interfaces import (
         Context,
         DerivedInvariant,
         EnvironmentKey,
         Locations,
         Overlay,
+        OverlayTest,
     )
     from pytest_evarness.core.json import JsonObject
     from pytest_evarness.core.registry import Registry
@@ -64,6 +70,7 @@ class AgentsDomain:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._keys = environment_keys()
+        self._trials = Trials(registry)
 
     def environment_keys(self) -> Sequence[EnvironmentKey]:
         """The keys of ``environment`` that this domain understands."""
@@ -71,7 +78,15 @@ class AgentsDomain:
 
     def load_overlays(self, locations: Locations) -> Sequence[Overlay]:
         """The tool manifests in force."""
-        return (load_manifests(locations),)
+        return (load_manifests(locations, self._trials),)
+
+    def overlay_tests(self, path: Path, shown: str) -> Sequence[OverlayTest]:
+        """The tests inside the manifests of one ``tools.yaml``.
+
+        Raises:
+            InputError: The file cannot be used.
+        """
+        return load_tests(path, shown, self._trials)
 
     def check_case(
         self, graph: Graph, environment: JsonObject, overlays: JsonObject
@@ -121,6 +136,7 @@ class AgentsDomain:
             "provider": frozenset(providers),
             "classification": frozenset(CLASSIFICATIONS),
             **_by_type(graph),
+            **_asked_for(graph, environment, tools),
         }
 
     def answers(
@@ -138,6 +154,7 @@ class AgentsDomain:
         said = [rule.get("respond") or {} for rule in rules]
         said.append(cast("Any", environment.get("default_response")) or {})
         tools |= {one["tool_call"]["tool"] for one in said if "tool_call" in one}
+        tools |= asked_tools(environment.get("react"))
         found = {"llm_response.decision.tool": frozenset(tools)}
         approvals: Any = environment.get("approvals") or {}
         people = {one.get("approver") for one in approvals.values()} - {None, ""}
@@ -179,38 +196,40 @@ class AgentsDomain:
         return aliases_of(manifests_of(overlays))
 
     def enforcements(self, graph: Graph, environment: JsonObject) -> frozenset[str]:
-        """A gate that asks enforces, and each tool node has its manifest and its one tool."""
+        """A gate that asks enforces, and what calls tools has their manifests and its list."""
         del environment
         found: set[str] = set()
         for node in graph.nodes.values():
             if asks(node):
                 found.add("approval_gate")
-            elif node.type == "tool":
+            elif tool_names(node):
                 found |= {"manifest", "tool_offer"}
         return frozenset(found)
 
     def coverage(self, graph: Graph, environment: JsonObject) -> Mapping[str, Sequence[str]]:
-        """Three branches for each gate that asks, the tools that nodes name, declared faults."""
+        """Three branches for each gate that asks, the tools that nodes name, declared faults.
+
+        A loop has an entry for each of its tools, ``NODE:TOOL`` as the graph names it.
+        """
         gates = [node.id for node in graph.nodes.values() if asks(node)]
         found: dict[str, Sequence[str]] = {
             _BRANCHES: [
                 f"{gate}:{branch}" for gate in gates for branch in _BRANCH_BY_EVENT.values()
             ],
             # Nodes rather than tools: without the manifests an alias cannot be told from an id.
-            _TOOLS: [node.id for node in graph.nodes.values() if node.type == "tool"],
+            _TOOLS: [name for node in graph.nodes.values() for name in _calls_of(node)],
         }
         faults = _declared_faults(environment)
         return {**found, _FAULTS: faults} if faults else found
 
     def exercised(self, graph: Graph, events: Sequence[TraceEvent]) -> Mapping[str, frozenset[str]]:
         """Branches that were taken, tool nodes whose call was made, faults that acted."""
-        del graph
         branches = {
             f"{event['node_id']}:{_BRANCH_BY_EVENT[event['type']]}"
             for event in events
             if event["type"] in _BRANCH_BY_EVENT
         }
-        tools = {str(event["node_id"]) for event in events if event["type"] == "tool_called"}
+        tools = _called(graph, events)
         acted: set[str] = set()
         for event in events:
             if event["type"] in _FAULTY:
@@ -272,11 +291,47 @@ def _effect_faults(graph: Graph, environment: JsonObject, overlays: JsonObject) 
 
 
 def _tools_of(graph: Graph, manifests: Mapping[str, Any]) -> list[str]:
+    names = aliases_of(manifests)
     return [
-        canonical(name, manifests)
+        name if name in manifests else names.get(name, name)
         for node in graph.nodes.values()
-        if node.type == "tool" and isinstance(name := node.config.get("tool"), str)
+        for name, _ in tool_names(node)
     ]
+
+
+def _calls_of(node: Node) -> list[str]:
+    """What there is to exercise at a node that calls tools."""
+    if node.type == LOOP:
+        return list(dict.fromkeys(f"{node.id}:{name}" for name, _ in tool_names(node)))
+    return [node.id for _ in tool_names(node)]
+
+
+def _called(graph: Graph, events: Sequence[TraceEvent]) -> set[str]:
+    """Which of them were called. A loop says at its start which ids its names stand for."""
+    names: dict[tuple[str, str], list[str]] = {}
+    found = set()
+    for event in events:
+        node = graph.nodes.get(str(event["node_id"]))
+        payload: Any = event["payload"]
+        if node is None:
+            continue
+        if event["type"] == "loop_started":
+            for (name, _), tool in zip(tool_names(node), payload["tools"], strict=False):
+                names.setdefault((node.id, tool), []).append(f"{node.id}:{name}")
+        elif event["type"] == "tool_called":
+            own = (node.id, str(payload.get("tool")))
+            found.update(names.get(own, [":".join(own)]) if node.type == LOOP else [node.id])
+    return found
+
+
+def _asked_for(
+    graph: Graph, environment: JsonObject, tools: Iterable[str]
+) -> dict[str, frozenset[str]]:
+    """Tools in the events of a loop that refuses: its model may ask for any, by any name."""
+    if not _is_own(graph) or all(node.type != LOOP for node in graph.nodes.values()):
+        return {}
+    asked = frozenset({*tools, *asked_tools(environment.get("react"))})
+    return {"loop_guard.tool": asked, "policy_decision.capability": asked}
 
 
 def _unknown(

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from pytest_evarness.core.interfaces import Locations, Overlay
+from pytest_evarness.core.interfaces import Locations, Overlay, OverlayTest
 from pytest_evarness.domains.agents.effect import manifest_effect_faults, template_faults
-from pytest_evarness.domains.agents.environment import absent_faults, parse_tool_rules
+from pytest_evarness.domains.agents.environment import parse_tool_rules
 from pytest_evarness.domains.agents.schema import schema_faults
 from pytest_evarness.domains.agents.template import template_problem
 from pytest_evarness.domains.agents.text import plain
+from pytest_evarness.domains.agents.trial import ToolTest, Trials, parse_tests
 from pytest_evarness.errors import Fault, InputError, InputErrors
 from pytest_evarness.source.document import Document, load_document
+from pytest_evarness.source.mistake import raise_all
 from pytest_evarness.source.model import Absent, Strict, parse_model, refuse, unknown_key
 from pytest_evarness.source.quote import quoted, shown
 from pytest_evarness.world.effect import EffectEntry  # noqa: TC001 - the type of a field
@@ -28,17 +31,19 @@ if TYPE_CHECKING:
 __all__ = [
     "OVERLAY",
     "VARIABLE",
+    "PlacedTest",
     "aliases_of",
     "canonical",
     "load_manifests",
+    "load_tests",
     "manifests_of",
     "parse_manifests",
+    "tests_in",
 ]
 
 OVERLAY = "tools"
 VARIABLE = "EVARNESS_TOOLS"
 
-_ABSENT = {"tests": "a manifest carries no corpus yet"}
 _PACKAGED = Path(__file__).with_name("tools.yaml")
 
 
@@ -71,6 +76,7 @@ class _Manifest(Strict):
     executor: _Executor = Field(default_factory=lambda: _Executor(kind="sim"))
     effects: list[EffectEntry] = Field(default_factory=list)
     sim: list[Any] = Field(default_factory=list)
+    tests: Absent[dict[str, Any]] = None
 
     @field_validator("intent")
     @classmethod
@@ -107,18 +113,35 @@ def parse_manifests(value: Json) -> tuple[dict[str, Json], list[Fault]]:
                 other = f"tools[{names[name]}]"
                 faults.append(Fault(at, f"the name is taken by {other}", got=quoted(name)))
             names[name] = index
-        manifests[manifest.id] = plain(
-            {**manifest.model_dump(exclude={"effects"}), "effects": written.get("effects", [])}
-        )
+        described = manifest.model_dump(exclude={"effects", "tests"})
+        manifests[manifest.id] = plain({**described, "effects": written.get("effects", [])})
     return manifests, faults
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedTest:
+    """One test of a manifest, and where it stands in its file."""
+
+    tool: str
+    manifest: Mapping[str, Any]
+    test: ToolTest
+    path: tuple[str | int, ...]
+
+
+def tests_in(value: Json, manifests: Mapping[str, Json]) -> Iterator[PlacedTest]:
+    """The tests of a file without faults, in its order."""
+    listed: Any = value
+    for index, written in enumerate(listed["tools"]):
+        tool = written["id"]
+        manifest: Any = manifests[tool]
+        for test in parse_tests(written.get("tests", {}))[0]:
+            yield PlacedTest(tool, manifest, test, ("tools", index, "tests", test.name))
 
 
 def _parse_manifest(written: Json) -> tuple[_Manifest | None, list[Fault]]:
     if not isinstance(written, Mapping):
         return parse_model(_Manifest, written)
-    rest, faults = absent_faults(written, _ABSENT)
-    manifest, found = parse_model(_Manifest, rest)
-    faults += found
+    manifest, faults = parse_model(_Manifest, written)
     if manifest is not None:
         wrong = schema_faults(manifest.args)
         if wrong:
@@ -126,10 +149,12 @@ def _parse_manifest(written: Json) -> tuple[_Manifest | None, list[Fault]]:
             manifest = manifest.model_copy(update={"args": {"type": "object"}})
         faults += (fault.under("args") for fault in wrong)
         faults += (fault.under("sim") for fault in parse_tool_rules(manifest.sim)[1])
-        faults += (fault.under("effects") for fault in template_faults(rest.get("effects")))
+        faults += (fault.under("effects") for fault in template_faults(written.get("effects")))
         if not faults:
-            as_written = {**manifest.model_dump(), "effects": rest.get("effects", [])}
+            as_written = {**manifest.model_dump(), "effects": written.get("effects", [])}
             faults += manifest_effect_faults(as_written)
+        if manifest.tests is not None:
+            faults += (fault.under("tests") for fault in parse_tests(written["tests"])[1])
     return manifest, faults
 
 
@@ -165,10 +190,11 @@ def _layers(locations: Locations) -> Iterator[tuple[str, Path, bool]]:
         yield label, path, False
 
 
-def load_manifests(locations: Locations) -> Overlay:
+def load_manifests(locations: Locations, trials: Trials) -> Overlay:
     """The manifests in force: the packaged ones and the layers above them.
 
     A layer replaces a manifest whole, by its id; an alias belongs to one tool over all layers.
+    A manifest that its own tests contradict describes another tool, so its layer is not used.
     """
     packaged, digest = _packaged()
     merged = dict(packaged)
@@ -188,6 +214,7 @@ def load_manifests(locations: Locations) -> Overlay:
             faults.append((_place(label, error), _as_fault(error)))
             continue
         manifests, found = parse_manifests(document.value)
+        found = found or list(_contradictions(document.value, manifests, trials))
         faults += ((_line(label, document, fault), fault) for fault in found)
         sources.append((label, hashlib.sha256(document.data).hexdigest()))
         merged.update(manifests)
@@ -196,6 +223,33 @@ def load_manifests(locations: Locations) -> Overlay:
             problem = f"the name stands for several tools ({', '.join(ids)})"
             faults.append((sources[-1][0], Fault((), problem, got=quoted(name))))
     return Overlay(OVERLAY, merged, tuple(sources), tuple(faults))
+
+
+def _contradictions(value: Json, manifests: Mapping[str, Json], trials: Trials) -> Iterator[Fault]:
+    for placed in tests_in(value, manifests):
+        problem = trials.problem(placed.tool, placed.manifest, placed.test)
+        if problem is not None:
+            yield Fault(placed.path, f"the tool does not do what its test says: {problem}")
+
+
+def load_tests(path: Path, shown: str, trials: Trials) -> list[OverlayTest]:
+    """The tests inside the manifests of one file.
+
+    Raises:
+        InputError: The file cannot be read, or is no ``tools.yaml``.
+    """
+    document = load_document(path, shown=shown)
+    manifests, faults = parse_manifests(document.value)
+    raise_all([document.error(fault) for fault in faults])
+    return [
+        OverlayTest(
+            owner=placed.tool,
+            name=placed.test.name,
+            line=document.where(placed.path, at_key=True).line or 1,
+            problem=partial(trials.problem, placed.tool, placed.manifest, placed.test),
+        )
+        for placed in tests_in(document.value, manifests)
+    ]
 
 
 def _line(label: str, document: Document, fault: Fault) -> str:

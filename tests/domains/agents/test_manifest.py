@@ -71,7 +71,7 @@ READ = {"side_effects": "read"}
         ),
         (
             {"tools": [{"id": "a", "safety": READ, "tests": []}]},
-            "tools.0.tests: 'tests' is not in this version (a manifest carries no corpus yet)",
+            "tools.0.tests: must be a mapping (got [])",
         ),
         (
             {"tools": [{"id": "a", "safety": READ, "effects": [{"mesage": {}}]}]},

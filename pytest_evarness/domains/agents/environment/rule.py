@@ -31,7 +31,6 @@ __all__ = [
     "Respond",
     "Times",
     "ToolCall",
-    "absent_faults",
     "document_faults",
     "parse_rules",
     "provider_fault",
@@ -39,26 +38,6 @@ __all__ = [
 ]
 
 _PROVIDER = re.compile(r"sim:[^\s:]+\Z")
-
-_ABSENT_IN_RULE = {"tests": "a manifest carries no corpus yet"}
-
-
-def absent_faults(
-    value: object, absent: Mapping[str, str], path: tuple[str | int, ...] = ()
-) -> tuple[dict[str, Any], list[Fault]]:
-    """Split a mapping into what may be read further and faults for keys that come later."""
-    assert isinstance(value, Mapping)
-    faults = [
-        Fault(
-            (*path, key),
-            f"{quoted(key)} is not in this version ({absent[key]})",
-            at_key=True,
-            code="not_in_this_version",
-        )
-        for key in value
-        if key in absent
-    ]
-    return {key: inner for key, inner in value.items() if key not in absent}, faults
 
 
 def provider_fault(name: object) -> Fault | None:
@@ -151,9 +130,6 @@ def parse_rules(model: type[BaseModel], value: Json) -> tuple[Json, list[Fault]]
         return None, [Fault((), "must be a list", got=shown(value), rule="of rules")]
     faults: list[Fault] = []
     for index, rule in enumerate(value):
-        if isinstance(rule, Mapping):
-            rule, absent = absent_faults(rule, _ABSENT_IN_RULE)
-            faults += (fault.under(index) for fault in absent)
         found = parse_model(model, rule)[1]
         faults += (fault.under(index) for fault in found)
         if not found and isinstance(rule, Mapping):
