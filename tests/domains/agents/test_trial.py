@@ -207,7 +207,7 @@ def test_each_test_runs_once_however_often_its_file_is_read(tmp_path: Path) -> N
     assert afresh > again * 1.5
 
 
-PACKAGED = {
+PACKAGED: dict[str, Any] = {
     "email.search": {"args": {"query": "x"}, "answer": {"result": []}, "expect": {"count": 0}},
     "email.send": {"args": {"to": "a@b.c", "cc": "x"}, "expect": {"error": {"exists": True}}},
     "payment.transfer": {
