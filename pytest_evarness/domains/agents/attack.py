@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.interfaces import DerivedInvariant
 from pytest_evarness.core.registry import nearest
+from pytest_evarness.domains.agents.flow import LOOP
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.quote import quoted
 
@@ -17,10 +18,16 @@ if TYPE_CHECKING:
 __all__ = ["attack_faults", "derive_attacks"]
 
 _ENTRANCES = {
-    "user_turn": "input",
-    "tool_result": "tool",
-    "document": "retriever",
-    "memory": "conversation_buffer",
+    "user_turn": ("input",),
+    "tool_result": ("tool", LOOP),
+    "document": ("retriever",),
+    "memory": (
+        "conversation_buffer",
+        "working_memory",
+        "episodic_memory",
+        "semantic_memory",
+        "procedural_memory",
+    ),
 }
 
 
@@ -58,9 +65,9 @@ def attack_faults(
     present = {node.type for node in graph.nodes.values()}
     faults = []
     for index, attack in enumerate(_attacks(environment)):
-        entrance = _ENTRANCES[attack["via"]]
-        if attack["marker"] is not None and entrance not in present:
-            problem = f"nothing would be injected: the graph has no {entrance} node"
+        entrances = _ENTRANCES[attack["via"]]
+        if attack["marker"] is not None and present.isdisjoint(entrances):
+            problem = f"nothing would be injected: the graph has no {' or '.join(entrances)} node"
             faults.append(Fault(("attacks", index, "via"), problem, got=quoted(attack["via"])))
         for key, wanted in attack["expect"].items():
             path = ("attacks", index, "expect", key)

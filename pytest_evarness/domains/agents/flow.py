@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.domains.agents.manifest import canonical, manifests_of
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from pytest_evarness.core.graph import Graph, Node
     from pytest_evarness.core.json import JsonObject
 
-__all__ = ["Flow", "asks", "covered_calls", "side_effecting"]
+__all__ = ["LOOP", "Flow", "asks", "covered_calls", "side_effecting", "tool_names"]
+
+LOOP = "loop_controller"
+"""The type of node that decides on its calls while it runs."""
 
 _MANY = 2  # «several» begins here, so no set in this module grows beyond it
 
@@ -97,20 +100,33 @@ def asks(node: Node) -> bool:
     return node.type == "approval_gate" and node.config.get("require_when", "always") == "always"
 
 
-def side_effecting(graph: Graph, overlays: JsonObject) -> dict[str, str]:
-    """Nodes that call a write or destructive tool, with the tool's id."""
+def tool_names(node: Node) -> list[tuple[str, tuple[str | int, ...]]]:
+    """The names of the tools that a node may call, each with its place in the configuration."""
+    if node.type == "tool":
+        name = node.config.get("tool")
+        return [(name, ("tool",))] if isinstance(name, str) else []
+    if node.type != LOOP:
+        return []
+    names: Any = node.config.get("tools")
+    listed = names if isinstance(names, Sequence) and not isinstance(names, str) else ()
+    return [(one, ("tools", index)) for index, one in enumerate(listed) if isinstance(one, str)]
+
+
+def side_effecting(graph: Graph, overlays: JsonObject) -> dict[str, tuple[str, ...]]:
+    """Nodes that may call a write or destructive tool, with the ids of these tools."""
     manifests = manifests_of(overlays)
     names: dict[str, str] = {}
     found = {}
     for node in graph.nodes.values():
-        name = node.config.get("tool") if node.type == "tool" else None
-        if not isinstance(name, str):
-            continue
-        if name not in names:
-            names[name] = canonical(name, manifests)
-        manifest = manifests.get(names[name])
-        if manifest is not None and manifest["safety"]["side_effects"] != "read":
-            found[node.id] = names[name]
+        tools = []
+        for name, _ in tool_names(node):
+            if name not in names:
+                names[name] = canonical(name, manifests)
+            manifest = manifests.get(names[name])
+            if manifest is not None and manifest["safety"]["side_effects"] != "read":
+                tools.append(names[name])
+        if tools:
+            found[node.id] = tuple(dict.fromkeys(tools))
     return found
 
 
@@ -118,7 +134,7 @@ def covered_calls(graph: Graph, overlays: JsonObject) -> Mapping[str, tuple[str,
     """For each gate the nodes whose side-effecting call its output reaches, at most two of them.
 
     What lies behind a further gate that stands after a side effect is that gate's business; two
-    gates in a row cover the same call.
+    gates in a row cover the same call. A loop makes several, ``NODE#1`` and ``NODE#2``.
     """
     return _covered_calls(graph, frozenset(side_effecting(graph, overlays)))
 
@@ -135,7 +151,9 @@ def _covered_calls(graph: Graph, effects: frozenset[str]) -> Mapping[str, tuple[
         later_near = _some(near[other] for other in flow.after[node] if other in near)
         later_far = _some(far[other] for other in flow.after[node] if other in far)
         if node in effects:
-            near[node] = far[node] = _some([(node,), later_far])
+            is_loop = graph.nodes[node].type == LOOP
+            own = (f"{node}#1", f"{node}#2") if is_loop else (node,)
+            near[node] = far[node] = _some([own, later_far])
         else:
             near[node] = later_near
             far[node] = () if asks(graph.nodes[node]) else later_far

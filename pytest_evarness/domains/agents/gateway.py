@@ -84,9 +84,7 @@ class _Calling:
         self.request = request
         self.context = context
         self.state: RunState = state_of(context)
-        self.tool = self.state.aliases.get(request.tool, request.tool)
-        if request.tool in self.state.manifests:
-            self.tool = request.tool
+        self.tool = self.state.tool_id(request.tool)
         self.args: dict[str, Any] = plain(request.args)
         self.digest = digest_of_value(self.args)
         self.query = query_of(self.args)
@@ -94,7 +92,11 @@ class _Calling:
     def run(self) -> list[dict[str, Any]]:
         manifest = self._manifest()
         problem = violation(validator_of(manifest["args"]), self.args)
-        intent, name = self._intent(manifest, is_valid=problem is None)
+        intents = self.state.intents.setdefault(self.context.node_id, Intent())
+        call = (self.tool, self.digest)
+        number = intents.number(call)
+        intents.unanswered[call] = number
+        name = self._intent(manifest, number, is_valid=problem is None)
         if problem is not None:
             self._emit_error(f"arguments: {problem}", "validate", 1, name)
             raise ToolError(f"{self.tool}: arguments: {problem}")
@@ -105,11 +107,10 @@ class _Calling:
             try:
                 found = self._attempt(manifest, rule, name)
             except _LostAnswerError as lost:
-                intent.is_open = True
                 error = lost.error
                 self._emit_error(error, lost.phase, attempt, name, lost.injected)
                 continue
-            intent.is_open = False
+            del intents.unanswered[call]
             return found
         raise ToolError(f"{self.tool}: {error}")
 
@@ -157,22 +158,17 @@ class _Calling:
 
     # -- the call ------------------------------------------------------------------------------
 
-    def _intent(self, manifest: Mapping[str, Any], *, is_valid: bool) -> tuple[Intent, str]:
-        node = self.context.node_id
-        intent = self.state.intents.setdefault(node, Intent())
-        if not (intent.is_open and intent.digest == self.digest):
-            intent.count += 1
-        intent.digest = self.digest
+    def _intent(self, manifest: Mapping[str, Any], number: int, *, is_valid: bool) -> str:
         if self.request.intent is not None:
-            return intent, self.request.intent
+            return self.request.intent
         if manifest["intent"] is not None:
             try:
-                return intent, fill_text(manifest["intent"], query=self.query, args=self.args)
+                return fill_text(manifest["intent"], query=self.query, args=self.args)
             except TemplateError as error:
                 # Arguments that the manifest refuses are told as that, whatever they lack.
                 if is_valid:
                     raise TemplateError(f"{self.tool}: intent: {error}") from None
-        return intent, f"{node}#{intent.count}"
+        return f"{self.context.node_id}#{number}"
 
     def _announce(self, manifest: Mapping[str, Any], rule: str, intent: str) -> None:
         decision: dict[str, Any] = {"rule": rule}

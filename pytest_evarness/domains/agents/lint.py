@@ -6,8 +6,15 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.interfaces import LintFinding
-from pytest_evarness.domains.agents.flow import Flow, asks, covered_calls, side_effecting
-from pytest_evarness.domains.agents.manifest import aliases_of, manifests_of
+from pytest_evarness.domains.agents.flow import (
+    LOOP,
+    Flow,
+    asks,
+    covered_calls,
+    side_effecting,
+    tool_names,
+)
+from pytest_evarness.domains.agents.manifest import aliases_of, canonical, manifests_of
 from pytest_evarness.domains.agents.node.interceptor import VALIDATING_RULE
 from pytest_evarness.domains.agents.node.tool import INERT_KEYS
 from pytest_evarness.source.quote import nearest, quoted
@@ -19,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register_lint"]
 
-_INERT = {"llm": ("top_p",), "tool": INERT_KEYS}
+_INERT = {"llm": ("top_p",), LOOP: INERT_KEYS, "tool": INERT_KEYS}
 _STEPS_SHOWN = 12
 
 
@@ -36,15 +43,16 @@ def _ungated(graph: Graph, registry: Registry, overlays: JsonObject) -> list[Lin
     flow = Flow.of(graph)
     found = flow.reach(flow.roots, stop=lambda node: asks(graph.nodes[node]))
     findings = []
-    for node, tool in sorted(effects.items()):
+    for node, tools in sorted(effects.items()):
         if node not in found:
             continue
         shown = flow.path_to(node, found, _STEPS_SHOWN)
+        changes = "changes" if len(tools) == 1 else "change"
         findings.append(
             LintFinding(
                 "error",
                 "ungated_side_effect",
-                f"{quoted(tool)} changes the world and is reached without an approval gate "
+                f"{_listed(tools)} {changes} the world and is reached without an approval gate "
                 f"(by {' -> '.join(shown)})",
                 graph.path_of(node),
                 node,
@@ -153,16 +161,17 @@ def _manifests(graph: Graph, registry: Registry, overlays: JsonObject) -> list[L
     manifests = manifests_of(overlays)
     known = {*manifests, *aliases_of(manifests)}
     findings = []
-    for node in _of_type(graph, "tool"):
-        name = node.config.get("tool")
-        if isinstance(name, str) and name not in known:
+    for node in graph.nodes.values():
+        for name, place in tool_names(node):
+            if name in known:
+                continue
             near = nearest(name, known)
             findings.append(
                 LintFinding(
                     "warning",
                     "no_manifest",
                     f"no manifest names the tool, so every call is refused (got {quoted(name)})",
-                    (*graph.path_of(node.id), "config", "tool"),
+                    (*graph.path_of(node.id), "config", *place),
                     node.id,
                     fix=f"write {quoted(near)}" if near else "describe it in a tools.yaml",
                 )
@@ -183,9 +192,34 @@ def _unapproved(graph: Graph, registry: Registry, overlays: JsonObject) -> list[
             node,
             fix="write 'approve_side_effects: true'",
         )
-        for node, tool in side_effecting(graph, overlays).items()
+        for node, tools in side_effecting(graph, overlays).items()
+        for tool in tools
         if graph.nodes[node].config.get("approve_side_effects") is not True
     ]
+
+
+def _in_loops(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
+    """A tool of a loop that needs an approval of its arguments, which nobody knows beforehand."""
+    del registry
+    manifests = manifests_of(overlays)
+    findings = []
+    for node in _of_type(graph, LOOP):
+        for name, place in tool_names(node):
+            tool = canonical(name, manifests)
+            safety = manifests.get(tool, {}).get("safety", {})
+            if safety.get("requires_approval") or safety.get("side_effects") == "destructive":
+                findings.append(
+                    LintFinding(
+                        "warning",
+                        "unapprovable_in_loop",
+                        "every call is refused: nobody can approve arguments that a loop"
+                        f" decides on while it runs (got {quoted(tool)})",
+                        (*graph.path_of(node.id), "config", *place),
+                        node.id,
+                        fix="let the loop propose, and a 'tool' node behind an approval act",
+                    )
+                )
+    return findings
 
 
 def _outputs(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
@@ -204,6 +238,10 @@ def _outputs(graph: Graph, registry: Registry, overlays: JsonObject) -> list[Lin
     ]
 
 
+def _listed(tools: Iterable[str]) -> str:
+    return ", ".join(quoted(tool) for tool in tools)
+
+
 def _present(names: Iterable[str | None]) -> Iterator[str]:
     return (name for name in names if name is not None)
 
@@ -218,6 +256,7 @@ def register_lint(registry: Registry) -> None:
         ("agents.inert_key", _inert),
         ("agents.no_manifest", _manifests),
         ("agents.side_effects_not_approved", _unapproved),
+        ("agents.unapprovable_in_loop", _in_loops),
         ("agents.second_output", _outputs),
     ):
         registry.lint_rules.register(name, rule)

@@ -66,11 +66,17 @@ def compile_pattern(expression: str) -> Any:
 class Script:
     """The rules for one model or tool, with the cursor of one run.
 
-    Rules with equal ``match`` form a sequence and are used once each; a plain single rule repeats.
+    Rules with equal ``match`` form a sequence and are used once each; a plain single rule repeats,
+    but where every rule is used once (``is_once``).
     """
 
     def __init__(
-        self, name: str, rules: Sequence[Mapping[str, Any]], *, is_background: bool = False
+        self,
+        name: str,
+        rules: Sequence[Mapping[str, Any]],
+        *,
+        is_background: bool = False,
+        is_once: bool = False,
     ) -> None:
         self.name = name
         self.calls = 0
@@ -81,7 +87,7 @@ class Script:
         for key in keys:
             groups[key] = groups.get(key, 0) + 1
         self._rules = [
-            Rule(index, rule, _capacity(rule.get("times"), groups[key] > 1))
+            Rule(index, rule, _capacity(rule.get("times"), is_once or groups[key] > 1))
             for index, (rule, key) in enumerate(zip(rules, keys, strict=True))
         ]
         self._patterns: dict[int, Any] = {}
@@ -189,12 +195,12 @@ def _asked(match: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _capacity(times: object, in_sequence: bool) -> int | None:
+def _capacity(times: object, is_once: bool) -> int | None:
     if times == "any":
         return None
     if isinstance(times, int):
         return times
-    return 1 if in_sequence else None
+    return 1 if is_once else None
 
 
 def _equal(left: object, right: object) -> bool:

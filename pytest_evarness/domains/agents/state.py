@@ -39,17 +39,23 @@ _P = TypeVar("_P", bound=Part)
 
 @dataclass(slots=True)
 class Intent:
-    """What a node last decided to do.
+    """What a node decided to do so far.
 
     Attributes:
-        count: Calls that the node decided on so far.
-        digest: Of the last call's arguments.
-        is_open: Its answer was lost, errored or malformed: an equal call repeats it.
+        count: Calls that the node decided on.
+        unanswered: The number of each call, by tool and digest of its arguments, whose answer was
+            lost, errored or malformed: an equal call repeats it.
     """
 
     count: int = 0
-    digest: str = ""
-    is_open: bool = False
+    unanswered: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def number(self, call: tuple[str, str]) -> int:
+        """The number of a call that is made now."""
+        if call in self.unanswered:
+            return self.unanswered[call]
+        self.count += 1
+        return self.count
 
 
 @dataclass(slots=True)
@@ -114,6 +120,10 @@ class RunState:
             assert context.world is not None, "a case whose tools have effects has a world"
             self.applier = Applier(context.world)
         return self.applier
+
+    def tool_id(self, name: str) -> str:
+        """The id that ``name`` stands for; a name that nobody knows stands for itself."""
+        return name if name in self.manifests else self.aliases.get(name, name)
 
     def call(self, text: str) -> Call:
         """What a rule may look at when ``text`` is asked."""

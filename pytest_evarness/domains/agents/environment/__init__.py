@@ -13,14 +13,14 @@ from pytest_evarness.domains.agents.environment.base import (
     parse_llm_rules,
     parse_tool_rules,
 )
-from pytest_evarness.domains.agents.environment.rule import absent_faults, provider_fault
+from pytest_evarness.domains.agents.environment.loop import loop_keys
+from pytest_evarness.domains.agents.environment.rule import provider_fault
 
 if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import EnvironmentKey
 
 __all__ = [
     "VIAS",
-    "absent_faults",
     "environment_keys",
     "parse_llm_rules",
     "parse_tool_rules",
@@ -30,4 +30,4 @@ __all__ = [
 
 def environment_keys() -> tuple[EnvironmentKey, ...]:
     """Every key, also those that are refused until a node reads them."""
-    return (*base_keys(),)
+    return (*base_keys(), *loop_keys())

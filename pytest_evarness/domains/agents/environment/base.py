@@ -33,7 +33,6 @@ VIAS = ("user_turn", "tool_result", "document", "memory")
 """Where an attack's marker is injected."""
 
 _ABSENT_KEYS = {
-    "react": "the loop node that reads it",
     "episodic": "the memory nodes that read it",
     "facts": "the memory nodes that read it",
     "instructions": "the memory nodes that read it",

@@ -31,6 +31,7 @@ def declare(
     output: str | None,
     emits: tuple[str, ...] = (),
     traits: frozenset[str] = frozenset(),
+    is_loop: bool = False,
     prepare: Callable[[Any], object] | None = None,
     module_of: Callable[[Any], str] | None = None,
     check: Callable[[Any], list[Fault]] | None = None,
@@ -64,6 +65,7 @@ def declare(
         run=run,
         emits=emits if CUSTOM_TRAIT in traits else (*emits, "approval_revoked"),
         traits=traits,
+        is_loop=is_loop,
         prepare=prepare,
         module_of=module_of,
     )

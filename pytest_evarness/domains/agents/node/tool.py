@@ -25,36 +25,16 @@ from pytest_evarness.world.vocabulary import EFFECT_TYPES
 if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Context
 
-__all__ = ["INERT_KEYS", "TOOL", "arguments_of"]
-
-INERT_KEYS = (
-    "allow_hosts",
-    "root",
-    "sandbox",
-    "egress",
-    "search_provider",
-    "searxng_url",
-    "search_category",
-    "freshness",
-    "max_results",
-    "search_options",
-    "api_key",
-)
-"""Published keys that steer live calls; accepted, without effect, and said by lint."""
+__all__ = ["INERT_KEYS", "TOOL", "Inert", "arguments_of"]
 
 
 def _inert() -> Any:
     return Field(default=None, description="Without effect: runs are simulated.")
 
 
-class _Tool(Strict):
-    tool: Annotated[str, Field(min_length=1)]
-    args: Absent[dict[str, Any]] = None
-    approve_side_effects: bool = False
-    retries: Annotated[int, Field(ge=0, le=100)] = 0
-    timeout_ms: Annotated[int, Field(ge=1)] = 3000
-    intent: Absent[Annotated[str, Field(min_length=1)]] = None
-    mode: Literal["sim"] = "sim"
+class Inert(Strict):
+    """Published keys that steer live calls; accepted, without effect, and said by lint."""
+
     allow_hosts: Any = _inert()
     root: Any = _inert()
     sandbox: Any = _inert()
@@ -66,6 +46,19 @@ class _Tool(Strict):
     max_results: Any = _inert()
     search_options: Any = _inert()
     api_key: Any = _inert()
+
+
+INERT_KEYS = tuple(Inert.model_fields)
+
+
+class _Tool(Inert):
+    tool: Annotated[str, Field(min_length=1)]
+    args: Absent[dict[str, Any]] = None
+    approve_side_effects: bool = False
+    retries: Annotated[int, Field(ge=0, le=100)] = 0
+    timeout_ms: Annotated[int, Field(ge=1)] = 3000
+    intent: Absent[Annotated[str, Field(min_length=1)]] = None
+    mode: Literal["sim"] = "sim"
 
     @field_validator("args", "intent")
     @classmethod
@@ -121,6 +114,6 @@ TOOL = declare(
     _tool,
     inputs={"in": "text"},
     output="documents",
-    emits=("tool_called", "tool_result", "tool_error", "policy_decision", *EFFECT_TYPES),
+    emits=("tool_called", "tool_result", "tool_error", "policy_decision", "budget_breached", *EFFECT_TYPES),
     traits=frozenset({"tool"}),
 )

@@ -19,6 +19,8 @@ from pytest_evarness.domains.agents.node.knowledge import (
     CONVERSATION_BUFFER,
     RETRIEVER,
 )
+from pytest_evarness.domains.agents.node.loop import LOOP_CONTROLLER
+from pytest_evarness.domains.agents.node.loop_script import React
 from pytest_evarness.domains.agents.node.model import LLM
 from pytest_evarness.domains.agents.node.route import INTENT_ROUTER
 from pytest_evarness.domains.agents.node.step import PYTHON
@@ -38,6 +40,7 @@ NODE_TYPES = (
     INTENT_ROUTER,
     INTERCEPTOR,
     LLM,
+    LOOP_CONTROLLER,
     OUTPUT,
     OUTPUT_PARSER,
     PROMPT_TEMPLATE,
@@ -49,7 +52,7 @@ NODE_TYPES = (
 REVOKING = frozenset(node.name for node in NODE_TYPES if CUSTOM_TRAIT not in node.traits)
 """Node types before which an approval can be revoked: those that share this domain's state."""
 
-PARTS: tuple[type[Part], ...] = ()
+PARTS: tuple[type[Part], ...] = (React,)
 """What families of nodes keep in a run and report as not used."""
 
 LATER = frozenset(
@@ -61,7 +64,6 @@ LATER = frozenset(
         "judge_panel",
         "llm_guard",
         "llm_judge",
-        "loop_controller",
         "metrics_emitter",
         "policy_gate",
         "procedural_memory",

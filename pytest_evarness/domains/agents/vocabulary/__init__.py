@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_evarness.core.event import EventType
-from pytest_evarness.domains.agents.vocabulary import base
+from pytest_evarness.domains.agents.vocabulary import base, loop
 from pytest_evarness.domains.agents.vocabulary.base import (
     CHAIN,
     CLASSIFICATIONS,
@@ -36,7 +36,7 @@ __all__ = [
 
 SOURCE = "agents"
 
-_FAMILIES = (base,)
+_FAMILIES = (base, loop)
 
 _TYPES = {name: entry for family in _FAMILIES for name, entry in family.TYPES.items()}
 

@@ -1,0 +1,102 @@
+"""Whether an answer rests on what was observed: marks that can be compared, and nothing else.
+
+It reads no meaning. It compares citations, numbers, quotations and the share of words that the
+observations hold too, so that two machines come to the same result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from pytest_evarness.source.model import Strict
+
+__all__ = ["Grounding", "GroundingRules", "check_grounding"]
+
+_CITATION = re.compile(r"\[([0-9]{1,9})\]")
+_NUMBER = re.compile(r"[0-9]+(?:[.,:][0-9]+)*")
+_QUOTATION = re.compile(r"[\"\u201c\u201d]([^\"\u201c\u201d]+)[\"\u201c\u201d]")
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_MAX_LISTED = 10
+_MAX_SHOWN = 80
+
+
+class GroundingRules(Strict):
+    """What is asked of an answer."""
+
+    min_overlap: Annotated[float, Field(ge=0, le=1)] = 0.3
+    require_citation: bool = False
+    numbers: bool = True
+    quotes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Grounding:
+    """What the comparison gave.
+
+    Attributes:
+        overlap: Share of the answer's different words that the documents hold.
+        problems: What the answer says and no source does, in words; at most ten.
+    """
+
+    overlap: float
+    problems: tuple[str, ...]
+
+
+def check_grounding(
+    answer: str, question: str, documents: Sequence[Mapping[str, Any]], rules: GroundingRules
+) -> Grounding:
+    """Compare an answer with the documents that were observed.
+
+    Numbers and quotations may come from the question as well; words and citations may not.
+    """
+    observed = "\n".join(f"{doc['subject']}\n{doc['text']}" for doc in documents)
+    overlap = _overlap(answer, observed)
+    problems = [
+        *_citations(answer, len(documents), rules),
+        *_unsupported(answer, f"{question}\n{observed}", rules),
+    ]
+    if overlap < rules.min_overlap:
+        problems.append(f"overlap {overlap:g} is below {rules.min_overlap:g}")
+    return Grounding(overlap, tuple(problems[:_MAX_LISTED]))
+
+
+def _citations(answer: str, count: int, rules: GroundingRules) -> Iterator[str]:
+    cited = list(dict.fromkeys(int(number) for number in _CITATION.findall(answer)))
+    if rules.require_citation and not cited:
+        yield "no citation"
+    yield from (f"citation [{number}]" for number in cited if not 1 <= number <= count)
+
+
+def _unsupported(answer: str, sources: str, rules: GroundingRules) -> Iterator[str]:
+    if rules.numbers:
+        known = set(_NUMBER.findall(sources))
+        said = dict.fromkeys(_NUMBER.findall(_CITATION.sub(" ", answer)))
+        yield from (f"number {_shown(number)}" for number in said if number not in known)
+    if rules.quotes:
+        text = _spaced(sources)
+        quoted = dict.fromkeys(_spaced(found) for found in _QUOTATION.findall(answer))
+        yield from (f'quotation "{_shown(one)}"' for one in quoted if one and one not in text)
+
+
+def _overlap(answer: str, observed: str) -> float:
+    said = _words(answer)
+    if not said:
+        return 1.0
+    return round(len(said & _words(observed)) / len(said), 4)
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
