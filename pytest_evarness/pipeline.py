@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pytest_evarness.bundle.canonical import Encoded
+    from pytest_evarness.bundle.exercise import Exercise
     from pytest_evarness.bundle.key import ChosenKey
     from pytest_evarness.bundle.seal import PlannedCase
     from pytest_evarness.bundle.statement import CaseRecord
@@ -672,11 +673,13 @@ class Publisher:
         *,
         mirror: Sequence[str] = (),
         changed: Sequence[str] = (),
+        exercises: Sequence[Exercise] | None = None,
     ) -> Written:
         """Write the signed account of the session.
 
         Args:
             changed: Libraries that changed on disk since they were sealed, each in words.
+            exercises: What the cases exercised, where that is known.
 
         Raises:
             OSError: It cannot be written.
@@ -690,6 +693,7 @@ class Publisher:
             changed=changed,
             registry=self.registry,
             signed=self.key is not None,
+            exercises=exercises,
         )
         path, note = self.store.write_bundle(self._envelope(statement), seal["time"])
         verdict = statement["predicate"]["verdict"]

@@ -11,15 +11,15 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pytest_evarness.bundle.exercise import ABOUT, exercises_of, ran_in
 from pytest_evarness.bundle.summary import declares_pause, definition_texts
-from pytest_evarness.core.event import is_tainted
 from pytest_evarness.core.plan import ALWAYS_THERE
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.graph import Graph
+    from pytest_evarness.bundle.exercise import Exercise
     from pytest_evarness.core.registry import Registry
 
-__all__ = ["STANDING_LIMITS", "UNSIGNED", "not_proven", "of_the_session"]
+__all__ = ["OWN_CODE", "STANDING_LIMITS", "UNSIGNED", "not_proven", "of_the_session"]
 
 STANDING_LIMITS = (
     "only the declared invariants were judged: anything that none of them states may be wrong",
@@ -31,12 +31,22 @@ STANDING_LIMITS = (
 
 UNSIGNED = "unsigned: nobody vouches for this bundle"
 
+OWN_CODE = (
+    "code of the user's own is identified by the file of each module alone, not by what it imports:"
+    " "
+)
+"""Before the nodes that run such code."""
+
 MAX_NAMES = 50
 """Names listed in one sentence; the number of all of them is always said."""
 
 
 def not_proven(
-    predicate: Mapping[str, Any], registry: Registry | None, *, signed: bool
+    predicate: Mapping[str, Any],
+    registry: Registry | None,
+    *,
+    signed: bool,
+    exercises: Sequence[Exercise] | None = None,
 ) -> list[str]:
     """Every limit of this bundle; never empty.
 
@@ -44,6 +54,7 @@ def not_proven(
         predicate: The statement's predicate; ``not_proven`` itself is not read.
         registry: Node types and domains, for what no case exercised; None leaves that out.
         signed: Whether the envelope carries a signature.
+        exercises: What the cases exercised, where that is known; else it is worked out.
     """
     vacuous_everywhere = _vacuous_everywhere(predicate)
     sentences = [text for _, text in vacuous_everywhere]
@@ -52,7 +63,11 @@ def not_proven(
     sentences.extend(_of_the_findings(predicate, {name for name, _ in vacuous_everywhere}))
     sentences.extend(_of_the_contracts(predicate))
     if registry is not None:
-        sentences.extend(not_exercised(predicate, registry))
+        if exercises is None:
+            exercises = exercises_of(ran_in(predicate), registry)
+        # Without events nobody can tell, neither here nor there.
+        if predicate["seal"]["settings"]["events"] == "full":
+            sentences.extend(not_exercised(exercises))
         sentences.extend(_of_the_code(predicate, registry))
     sentences.extend(_of_the_world(predicate))
     sentences.extend(of_the_session(predicate))
@@ -176,65 +191,14 @@ def _versioned(row: Mapping[str, Any]) -> str:
     return f"{row['id']}@{row['version']}" if row["version"] is not None else str(row["id"])
 
 
-def not_exercised(predicate: Mapping[str, Any], registry: Registry) -> list[str]:
+def not_exercised(exercises: Sequence[Exercise]) -> Iterator[str]:
     """Declared parts of each graph that no case of it exercised."""
-    from pytest_evarness.core.graph import parse_graph
-
-    text_by_digest = {row["digest"]: row["text"] for row in predicate["texts"]}
-    cases_by_graph: dict[str, list[Mapping[str, Any]]] = {}
-    for case in predicate["cases"]:
-        cases_by_graph.setdefault(case["inputs"]["graph"], []).append(case)
-    sentences = []
-    for digest in sorted(cases_by_graph):
-        cases = cases_by_graph[digest]
-        graph, _ = parse_graph(json.loads(text_by_digest[digest]), registry)
-        if graph is None:
-            sentences.append(f"graph {digest[7:19]}: what was not exercised cannot be told here")
-            continue
-        if any(replica["events"] is None for case in cases for replica in case["replicas"]):
-            # Without events nobody can tell, neither here nor there.
-            continue
-        sentences.extend(_not_exercised_of(graph, cases, registry))
-    return sentences
-
-
-def _not_exercised_of(
-    graph: Graph, cases: Sequence[Mapping[str, Any]], registry: Registry
-) -> Iterator[str]:
-    declared: dict[str, set[str]] = {
-        "nodes": set(graph.nodes),
-        "edges": {f"{edge.source} -> {edge.target}" for edge in graph.edges},
-    }
-    exercised: dict[str, set[str]] = {"nodes": set(), "edges": set()}
-    domains = [domain for _, domain in registry.domains.items()]
-    environments: dict[str, Any] = {}
-    for case in cases:
-        compiled = case["inputs"]["compiled"]
-        if compiled not in environments:
-            environments[compiled] = json.loads(compiled)["environment"]
-        for domain in domains:
-            for kind, names in domain.coverage(graph, environments[compiled]).items():
-                declared.setdefault(kind, set()).update(names)
-    for case in cases:
-        for replica in case["replicas"]:
-            # What an observation met behind a block was met by nobody who could act.
-            emitted = (json.loads(text) for text in replica["events"])
-            events = [event for event in emitted if not is_tainted(event)]
-            started = {e["node_id"] for e in events if e["type"] == "node_started"}
-            finished = {e["node_id"] for e in events if e["type"] == "node_finished"}
-            exercised["nodes"] |= finished
-            exercised["edges"] |= {
-                f"{edge.source} -> {edge.target}"
-                for edge in graph.edges
-                if edge.source in finished and edge.target in started
-            }
-            for domain in domains:
-                for kind, met in domain.exercised(graph, events).items():
-                    exercised.setdefault(kind, set()).update(met)
-    for kind in sorted(declared):
-        missed = sorted(declared[kind] - exercised.get(kind, set()))
-        if missed:
-            yield f"{kind} of graph '{graph.id}' that no case exercised: {_names(missed)}"
+    for exercise in exercises:
+        for kind, names in exercise.missed():
+            yield f"{kind} of graph '{exercise.id}'{ABOUT}{_names(names)}"
+        for domain, why in sorted(exercise.untold.items()):
+            what = f"what domain '{domain}' knows of graph '{exercise.id}'"
+            yield f"{what}{ABOUT}cannot be told ({why})"
 
 
 def _of_the_code(predicate: Mapping[str, Any], registry: Registry) -> Iterator[str]:
@@ -250,10 +214,7 @@ def _of_the_code(predicate: Mapping[str, Any], registry: Registry) -> Iterator[s
             if kind is not None and "custom" in kind.traits:
                 nodes.append(f"{node['id']} of graph '{graph['id']}'")
     if nodes:
-        yield (
-            "code of the user's own is identified by the file of each module alone, not by what"
-            f" it imports: {_names(sorted(nodes))}"
-        )
+        yield f"{OWN_CODE}{_names(sorted(nodes))}"
 
 
 def _of_the_world(predicate: Mapping[str, Any]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from pytest_evarness.core.c1 import text as c1_text
 from pytest_evarness.core.finding import FOR_REVIEW, Finding
 
 if TYPE_CHECKING:
+    from pytest_evarness.bundle.exercise import Exercise
     from pytest_evarness.core.json import Json
     from pytest_evarness.core.registry import Registry
 
@@ -199,6 +200,7 @@ def build_statement(
     registry: Registry,
     signed: bool,
     changed: Iterable[str] = (),
+    exercises: Sequence[Exercise] | None = None,
 ) -> dict[str, Any]:
     """The statement of a session.
 
@@ -208,6 +210,7 @@ def build_statement(
         environment: What ``facts.environment_facts`` gave, with what the mirror differed in.
         changed: Libraries that changed on disk since they were sealed, each in words.
         signed: False says under ``not_proven`` that nobody vouches for the bundle.
+        exercises: What these cases exercised, where that is known.
 
     Raises:
         ValueError: A result for a case that is not in the plan, or two for one.
@@ -251,7 +254,7 @@ def build_statement(
         "changed": list(changed),
     }
     predicate["verdict"] = summarise(predicate)
-    predicate["not_proven"] = not_proven(predicate, registry, signed=signed)
+    predicate["not_proven"] = not_proven(predicate, registry, signed=signed, exercises=exercises)
     return {
         "_type": STATEMENT_TYPE,
         "subject": subjects_of(seal),

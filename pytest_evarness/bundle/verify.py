@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_evarness.bundle import consistency, recomputation
 from pytest_evarness.bundle.applying import check_applying
+from pytest_evarness.bundle.defined import check_defined
 from pytest_evarness.bundle.ending import check_worlds
 from pytest_evarness.bundle.envelope import (
     PAYLOAD_TYPE,
@@ -266,12 +267,13 @@ def _check_findings(
 ) -> tuple[str, str, None]:
     consistency.check_findings_shape(predicate)
     recomputation.check_verdict(predicate)
+    check_written(predicate)
+    word.extend(check_applying(predicate, registry))
+    word.extend(check_defined(predicate, registry))
     if predicate["seal"]["settings"]["events"] == "digest":
         word.append("every finding, verdict and composite: no events are enclosed")
         return "not_checked", "no events are enclosed; only counts and verdict were added up", None
-    check_written(predicate)
     word.extend(recomputation.check_output(predicate, events))
-    word.extend(check_applying(predicate, registry))
     on_word, given = recomputation.check_findings(predicate, events, registry)
     word.extend(on_word)
     count = sum(
@@ -310,7 +312,6 @@ def _always_on_word(predicate: Mapping[str, Any]) -> list[str]:
         "seal.subjects, seal.git: that these files and this commit were used",
         "items[].broken, items[].label: what was known when they were sealed",
         "changed: that no other library changed while the session ran",
-        "seal.definitions: that they are what the scenarios ask for",
         "seal.corpora: that contracts said this of their corpora",
         "seal.overlays: that no library held another contract that is for one of these cases",
     ]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_evarness.cli.foreign import add_importer_argument, find_importer
 from pytest_evarness.cli.given import GivenContracts, exit_code, settled, summary
 from pytest_evarness.core.finding import Finding
 from pytest_evarness.core.outcome import Outcome
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILES",
         help="files or folders of contracts, or ids of packaged contracts",
     )
+    add_importer_argument(parser)
     parser.add_argument(
         "--json", action="store_true", help="one JSON line for each run and contract"
     )
@@ -56,7 +58,8 @@ def main(args: argparse.Namespace) -> int:
 
     registry = load_registry()
     named = [str(word) for word in args.contracts]
-    traces = [(path, trace) for path in args.traces for trace in read_traces(Path(path), registry)]
+    importer = find_importer(args.importer, registry)
+    traces = [(path, trace) for path in args.traces for trace in read_traces(Path(path), importer)]
     given = GivenContracts(named, registry)
     judge = _Judge(given, registry)
     decided: list[Finding] = []

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_evarness.cli.foreign import add_importer_argument, find_importer
+
 if TYPE_CHECKING:
     import argparse
 
@@ -21,6 +23,7 @@ HELP = "print the digests of recorded traces"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's words."""
     parser.add_argument("traces", nargs="+", metavar="TRACES", help="trace files (JSON lines)")
+    add_importer_argument(parser)
     parser.add_argument("--json", action="store_true", help="one JSON line for each run")
 
 
@@ -37,8 +40,9 @@ def main(args: argparse.Namespace) -> int:
     from pytest_evarness.core import c1
     from pytest_evarness.core.tracefile import read_traces
 
+    importer = find_importer(args.importer)
     for path in args.traces:
-        for trace in read_traces(Path(path)):
+        for trace in read_traces(Path(path), importer):
             events = list(trace.events)
             digest, chain = c1.digests(c1.events_text(events))
             if args.json:

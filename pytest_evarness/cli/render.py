@@ -30,6 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name in _LATER:
         parser.add_argument(f"--{name}", metavar="PATH", help="not in this version")
     parser.add_argument(
+        "--export",
+        action="append",
+        default=[],
+        metavar="NAME=PATH",
+        help="a report of a plug-in's exporter; repeatable; - for stdout",
+    )
+    parser.add_argument(
         "--profile",
         metavar="NAME",
         help="of JUnit: extended (default), or strict, which validates against the common schema",
@@ -50,8 +57,11 @@ def main(args: argparse.Namespace) -> int:
         0 written, 1 where a key was given and the bundle is not genuine, 2 wrong use or input.
     """
     from pytest_evarness.cli.enclosed import NotGenuineError, add_up, open_bundle
+    from pytest_evarness.cli.foreign import find_exporters
     from pytest_evarness.cli.session import write_error
+    from pytest_evarness.core.exchange import exported
 
+    exporters = find_exporters(args.export)
     _check(args)
     path = Path(args.bundle)
     try:
@@ -68,8 +78,14 @@ def main(args: argparse.Namespace) -> int:
             for name in _FORMATS
             if getattr(args, name) is not None
         }
+    exports = [
+        (name, str(target), exported(name, exporter, enclosed.statement))
+        for name, target, exporter in exporters
+    ]
     for name, data in reports.items():
-        _write(name, getattr(args, name), data)
+        _write(f"--{name}", getattr(args, name), data)
+    for name, target, data in exports:
+        _write(f"--export {name}", target, data)
     return 0
 
 
@@ -80,8 +96,9 @@ def _check(args: argparse.Namespace) -> None:
         if getattr(args, name) is not None:
             raise UsageError(f"--{name} is not in this version (known: --jsonl, --junit)")
     wanted = [getattr(args, name) for name in _FORMATS if getattr(args, name) is not None]
+    wanted += [word.partition("=")[2] for word in args.export]
     if not wanted:
-        raise UsageError("which report? (known: --jsonl PATH, --junit PATH)")
+        raise UsageError("which report? (known: --jsonl PATH, --junit PATH, --export NAME=PATH)")
     if len(set(wanted)) < len(wanted):
         raise UsageError(f"two reports cannot go to one place (got '{wanted[0]}' twice)")
     if args.profile is None:
@@ -104,14 +121,14 @@ def _render(name: str, statement: Mapping[str, Any], profile: str | None) -> byt
     return junit_bytes(statement, profile or "extended")
 
 
-def _write(name: str, target: str, data: bytes) -> None:
+def _write(option: str, target: str, data: bytes) -> None:
     from pytest_evarness.bundle.store import write_atomically
 
     if target == "-":
-        sys.stdout.write(data.decode("utf-8"))
+        sys.stdout.write(data.decode("utf-8", "backslashreplace"))
         return
     try:
         write_atomically(Path(target), data)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"--{name}: {target} cannot be written ({reason})") from error
+        raise UsageError(f"{option}: {target} cannot be written ({reason})") from error

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from pytest_evarness.core import c1
 from pytest_evarness.core.json import shown
 from pytest_evarness.errors import Fault, InputError
 
 if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Exporter
     from pytest_evarness.core.json import JsonObject
+    from pytest_evarness.core.registry import Registry
 
-__all__ = ["NO_CONFIG", "FunctionExporter", "FunctionImporter", "exported", "parser_of"]
+__all__ = [
+    "NO_CONFIG",
+    "FunctionExporter",
+    "FunctionImporter",
+    "exported",
+    "parse_export",
+    "parser_of",
+    "payload_problem",
+]
 
 NO_CONFIG: JsonObject = {"type": "object", "properties": {}, "additionalProperties": False}
 """The schema of a node type that has nothing to configure."""
@@ -56,26 +67,61 @@ def exported(name: str, exporter: Exporter, statement: JsonObject) -> bytes:
     return data
 
 
+def parse_export(word: str) -> tuple[str, str]:
+    """Name and path of ``NAME=PATH``.
+
+    Raises:
+        InputError: Another form.
+    """
+    name, equals, target = word.partition("=")
+    if not (name and equals and target):
+        raise InputError(f"must be NAME=PATH (got {shown(word)})")
+    return name, target
+
+
 def parser_of(schema: JsonObject) -> Callable[[JsonObject], tuple[Any, list[Fault]]]:
     """``parse_config`` of a node type whose configuration is all that its schema admits."""
 
     def parse(config: JsonObject) -> tuple[Any, list[Fault]]:
-        import jsonschema
-
-        validator = jsonschema.Draft202012Validator(dict(schema))
-        faults = []
-        for error in validator.iter_errors(config):
-            faults.extend(_faults_of(error, schema))
-            if len(faults) >= _MAX_FAULTS:
-                break
-        # A library's order is its own.
-        faults.sort(key=lambda fault: ([str(step) for step in fault.path], fault.problem))
+        faults = _faults_against(schema, config)
         return (None, faults) if faults else (dict(config), [])
 
     return parse
 
 
-def _faults_of(error: Any, schema: JsonObject) -> list[Fault]:
+def payload_problem(registry: Registry, name: str, payload: Any) -> str | None:
+    """How a payload departs from the schema of its type: ``field: problem``, or None."""
+    faults = _faults_against(registry.event_types.resolve(name).schema, payload)
+    if not faults:
+        return None
+    place = ".".join(str(step) for step in faults[0].path)
+    return f"{place}: {faults[0].text}" if place else faults[0].text
+
+
+def _faults_against(schema: JsonObject, value: Any) -> list[Fault]:
+    """The first mistakes of a value, in an order of our own."""
+    faults: list[Fault] = []
+    try:
+        for error in _validator(c1.text(schema)).iter_errors(value):
+            faults.extend(_faults_of(error))
+            if len(faults) >= _MAX_FAULTS:
+                break
+    except Exception as error:  # noqa: BLE001 - whatever a schema that is none makes of a library
+        reason = type(error).__name__
+        return [Fault((), "cannot be told from the schema of its type", got=reason)]
+    return sorted(faults, key=lambda fault: ([str(step) for step in fault.path], fault.text))
+
+
+@lru_cache(maxsize=256)
+def _validator(text: str) -> Any:
+    from jsonschema import Draft202012Validator
+    from referencing import Registry as NothingElse
+
+    # No reference leads out of the schema: the library would fetch it.
+    return Draft202012Validator(c1.thaw(text), registry=NothingElse())
+
+
+def _faults_of(error: Any) -> list[Fault]:
     """One of the library's errors in our words, which do not change between its versions."""
     from pytest_evarness.core.table import nearest
 

@@ -20,6 +20,7 @@ from pytest_evarness.core import c1
 from pytest_evarness.core.clock import DEFAULT_START, SimulatedClock
 from pytest_evarness.core.deadline import Deadline, OutOfTimeError
 from pytest_evarness.core.event import TAINTED, Event
+from pytest_evarness.core.exchange import payload_problem
 from pytest_evarness.core.graph import Graph, Node, order, parse_graph
 from pytest_evarness.core.interfaces import (
     EnvironmentExhausted,
@@ -942,9 +943,29 @@ class _Context:
                 )
             if entry.source == KERNEL and name not in _FREE_FOR_DOMAINS:
                 raise ValueError(f"{name}: only the kernel emits this type")
+            self._check_foreign(name, payload)
         if engine.masker and engine.masker.text(name) != name:
             raise ValueError("an event type must not hold a secret")
         return payload, own_id if node_id is _UNSET else node_id
+
+    def _check_foreign(self, name: str, payload: Mapping[str, Any]) -> None:
+        """What a stranger's node emits is what it was declared to emit, and of the declared form.
+
+        Whether a contract is vacuous is told from ``emits``, and what it may ask from the schema;
+        for the packaged parts the tests of this package hold both.
+
+        Raises:
+            ValueError: It is not.
+        """
+        registry = self._engine.registry
+        node_type = registry.node_types.resolve(self._engine.graph.nodes[self.node_id].type)
+        if registry.is_foreign(registry.node_types, node_type.name) and name not in node_type.emits:
+            known = ", ".join(sorted(node_type.emits)) or "none"
+            raise ValueError(f"{name}: '{node_type.name}' does not list it (emits: {known})")
+        if registry.is_foreign(registry.event_types, name):
+            problem = payload_problem(registry, name, c1.copied(payload, name))
+            if problem is not None:
+                raise ValueError(f"{name}: {problem}")
 
     def _copy(self, name: str, make: Callable[[], Any]) -> Any:
         if name not in self._copies:

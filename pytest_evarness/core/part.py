@@ -209,7 +209,7 @@ _DOMAIN_METHODS: Final = {
 def _domain(name: str, part: object) -> str | None:
     return _object_problem(
         part,
-        "a subclass of pytest_evarness.core.interfaces.PlainDomain",
+        "a subclass of pytest_evarness.core.domain.PlainDomain",
         values=("name",),
         methods=_DOMAIN_METHODS,
     ) or _name_problem(name, part)

@@ -82,6 +82,7 @@ class Registry:
         self.sources: list[str] = []
         self.versions: dict[str, str] = {}
         self.later_node_types: set[str] = set()
+        self._extensions: dict[str, Table[Any]] = {}
         self._make_world: WorldMaker | None = None
 
     @property
@@ -193,29 +194,68 @@ class Registry:
             )
         return self.patterns.register(name, Pattern(name, doc, folder, found[0], found))
 
+    # -- what a domain lets plug-ins extend -------------------------------------------------
+
+    def extensible(
+        self, kind: str, look: Callable[[str, object], str | None] | None = None
+    ) -> Table[Any]:
+        """Add a table of a kind that only a domain knows, called ``DOMAIN.WORD``.
+
+        Args:
+            look: Says what is wrong with a part that is registered under a name, or None.
+
+        Raises:
+            ValueError: There is such a table.
+        """
+        if kind in self._extensions:
+            raise ValueError(f"the kind of extension is taken (got {kind!r})")
+        table: Table[Any] = Table(kind, look)
+        table.source = self.domains.source
+        self._extensions[kind] = table
+        return table
+
+    def extensions(self, kind: str) -> Table[Any]:
+        """The parts of a kind that a domain knows; a plug-in registers in it.
+
+        Raises:
+            ValueError: No domain has such a kind; the message has the nearest one.
+        """
+        table = self._extensions.get(kind)
+        if table is None:
+            near = nearest(kind, self._extensions)
+            known = ", ".join(sorted(self._extensions)) or "none"
+            meant = f"; did you mean '{near}'?" if near else ""
+            raise ValueError(f"unknown kind of extension (got {kind!r}; known: {known}{meant})")
+        return table
+
     # -- plug-ins --------------------------------------------------------------------------
 
+    def is_foreign(self, table: Table[Any], name: str) -> bool:
+        """Whether a part came from a plug-in that is not this package's own."""
+        return table.source_of(name) not in ("", _AGENTS)
+
     def _tables(self) -> list[Table[Any]]:
-        return [value for value in vars(self).values() if isinstance(value, Table)]
+        own = [value for value in vars(self).values() if isinstance(value, Table)]
+        return [*own, *self._extensions.values()]
 
     @contextmanager
     def _as_one(self, source: str) -> Iterator[None]:
         """What a plug-in registers is there as a whole, or, where it raises, not at all."""
         before = dict(vars(self))
         tables = [(table, table.kept()) for table in self._tables()]
-        later = set(self.later_node_types)
+        later, extensions = set(self.later_node_types), dict(self._extensions)
         for table, _ in tables:
             table.source = source
         try:
             yield
         except BaseException:
             vars(self).update(before)
-            self.later_node_types = later
+            self.later_node_types, self._extensions = later, extensions
             for table, kept in tables:
                 table.put_back(kept)
             raise
         finally:
-            for table, _ in tables:
+            for table in self._tables():
                 table.source = ""
 
     def load(self, name: str, load: Callable[[], object]) -> None:

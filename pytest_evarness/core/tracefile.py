@@ -24,12 +24,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pytest_evarness.core.interfaces import TraceImporter
     from pytest_evarness.core.json import JsonObject
-    from pytest_evarness.core.registry import Registry
 
 __all__ = ["MAX_LINE_BYTES", "read_traces"]
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
+
+MAX_FOREIGN_BYTES = 256 * 1024 * 1024
+"""An importer gets a file as a whole."""
 
 _MAX_FAULTS = 20
 _SOURCE_KEYS = ("id", "types", "gaps")
@@ -39,12 +42,13 @@ _EVENT_KEYS = ("seq", "type", "node_id", "payload")
 _DOUBTFUL = re.compile(rb"[0-9]{16}|[eE]\+?[0-9]{3}|\\u[dD]")
 
 
-def read_traces(path: Path, registry: Registry | None = None) -> list[Trace]:
+def read_traces(path: Path, importer: TraceImporter | None = None) -> list[Trace]:
     """Read every run of a trace file, in the order of the file.
 
     Args:
-        path: JSON lines; an optional header begins each run.
-        registry: Types that it does not know are no error: traces come from anywhere.
+        path: JSON lines; an optional header begins each run. Types that nobody knows are no error:
+            traces come from anywhere.
+        importer: Reads a file of another form; what it gives is held against this one.
 
     Returns:
         At least one trace. A run without ``closed`` in its header is closed where a terminal event
@@ -53,12 +57,16 @@ def read_traces(path: Path, registry: Registry | None = None) -> list[Trace]:
     Raises:
         InputError: Not such a file; the place is the path as given and the line.
     """
-    del registry  # coverage by the vocabulary of an origin needs importers, which say their own
     shown_path = str(path)
     runs: list[_Reading] = []
     try:
         with path.open("rb") as file:
-            for number, line in _lines(file, shown_path):
+            lines = (
+                _lines(file, shown_path)
+                if importer is None
+                else _imported_lines(file.read(MAX_FOREIGN_BYTES + 1), importer, shown_path)
+            )
+            for number, line in lines:
                 _take(line, number, shown_path, runs)
     except OSError as error:
         reason = error.strerror or type(error).__name__
@@ -163,6 +171,31 @@ def _lines(file: Any, shown_path: str) -> Iterator[tuple[int, _Line]]:
         content = raw.strip(b" \t\r\n")
         if content:
             yield number, _Line(content, raw.endswith(b"\n"))
+
+
+def _imported_lines(
+    data: bytes, importer: TraceImporter, shown_path: str
+) -> Iterator[tuple[int, _Line]]:
+    """What an importer makes of a file, each line as if it had been read from one of ours."""
+    where = Where(shown_path)
+    if len(data) > MAX_FOREIGN_BYTES:
+        raise InputError(f"is too large (at most {MAX_FOREIGN_BYTES} bytes)", where=where)
+    number = 0
+    try:
+        for number, record in enumerate(importer.read(data), 1):
+            content = json.dumps(record).encode("ascii")
+            if len(content) > MAX_LINE_BYTES:
+                _refuse(shown_path, number, f"a line is too long (at most {MAX_LINE_BYTES} bytes)")
+            yield number, _Line(content, has_end=True)
+    except InputError:
+        raise
+    except Exception as error:
+        said = shown(str(error), 300)
+        raise InputError(
+            f"importer '{importer.name}' cannot read it: {type(error).__name__} after {number}"
+            f" lines (got {said})",
+            where=where,
+        ) from error
 
 
 def _refuse(shown_path: str, number: int, problem: str, field_path: str | None = None) -> NoReturn:

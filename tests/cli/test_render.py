@@ -72,7 +72,7 @@ def test_no_report_is_written_where_one_of_them_cannot_be_made(command: Command)
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ((), "which report? (known: --jsonl PATH, --junit PATH)"),
+        ((), "which report? (known: --jsonl PATH, --junit PATH, --export NAME=PATH)"),
         (("--html", "r.html"), "--html is not in this version"),
         (("--sarif", "r.sarif"), "--sarif is not in this version"),
         (("--otlp", "r.json"), "--otlp is not in this version"),

@@ -39,7 +39,7 @@ def head(**fields: object) -> str:
 def read(folder: Path, content: str | bytes) -> list[Trace]:
     path = folder / "t.jsonl"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return read_traces(path, REGISTRY)
+    return read_traces(path)
 
 
 def read_one(folder: Path, *lines: str) -> Trace:
@@ -231,7 +231,7 @@ def test_a_file_without_a_run_is_refused(tmp_path: Path, content: str) -> None:
 
 def test_a_missing_file_is_an_error_of_the_user(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere: cannot be read \(No such file"):
-        read_traces(tmp_path / "nowhere", REGISTRY)
+        read_traces(tmp_path / "nowhere")
 
 
 def test_an_endless_line_is_refused_without_reading_it_all(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_an_endless_line_is_refused_without_reading_it_all(tmp_path: Path) -> No
         file.truncate(1 << 31)  # sparse: two gigabytes of NUL on no line
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(InputError, match=rf":1: a line is too long \(at most {MAX_LINE_BYTES}"):
-        read_traces(path, REGISTRY)
+        read_traces(path)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
 
 
@@ -267,7 +267,7 @@ def test_reading_is_fast_enough_for_long_traces(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text("".join(ev(seq) + "\n" for seq in range(20_000)), encoding="utf-8")
     traces = []
-    assert calls_of(lambda: traces.extend(read_traces(path, REGISTRY))) < 100 * 20_000
+    assert calls_of(lambda: traces.extend(read_traces(path))) < 100 * 20_000
     assert len(traces[0].events) == 20_000
 
 
@@ -285,7 +285,7 @@ def logged(folder: Path, *types: str) -> Path:
 
 def test_a_run_log_is_a_trace_file_of_the_same_run(tmp_path: Path) -> None:
     path = logged(tmp_path, "t_input", "t_output")
-    (trace,) = read_traces(path, REGISTRY)
+    (trace,) = read_traces(path)
     run = execute(case_of(row("t_input", "t_output"), REGISTRY), REGISTRY)
     assert trace.events == [event.as_record() for event in run.events]
     assert trace.closed
