@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_evarness.core.c1 import event_text
 from pytest_evarness.domains.agents.node.declare import ANY, declare
-from pytest_evarness.domains.agents.state import state_of
 from pytest_evarness.domains.agents.text import digest_of_text, forwarded
 from pytest_evarness.domains.agents.vocabulary import GOVERNANCE
 from pytest_evarness.source.model import Strict
 
 if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Context
+    from pytest_evarness.core.trace import TraceEvent
 
-__all__ = ["AUDIT_LOG_SINK"]
+__all__ = ["AUDIT_LOG_SINK", "MAX_CHARACTERS"]
+
+MAX_CHARACTERS = 8 * 1024 * 1024
+"""How long one log may be; events behind the last that fits are counted as dropped."""
 
 
 class _AuditLogSink(Strict):
@@ -23,26 +26,38 @@ class _AuditLogSink(Strict):
     format: Literal["jsonl"] = "jsonl"
 
 
+def _lines(events: Sequence[TraceEvent]) -> list[str]:
+    """Each event on a line of its own, as it was hashed, as far as the log has room."""
+    lines: list[str] = []
+    room = MAX_CHARACTERS
+    for event in events:
+        line = f"{event_text(event['seq'], event['type'], event['node_id'], event['payload'])}\n"
+        room -= len(line)
+        if room < 0:
+            break
+        lines.append(line)
+    return lines
+
+
 def _audit_log_sink(
     inputs: Mapping[str, list[Any]], config: _AuditLogSink, context: Context
 ) -> Any:
     events = list(context.events())
     governance = [event for event in events if event["type"] in GOVERNANCE]
-    shipped = governance if config.include == "governance" else events
-    lines = [
-        event_text(event["seq"], event["type"], event["node_id"], event["payload"])
-        for event in shipped
-    ]
-    log = "".join(f"{line}\n" for line in lines)
-    state_of(context).audit_logs[context.node_id] = log
-    context.emit(
-        "audit_flushed",
-        {
-            "events_shipped": len(shipped),
-            "governance_events": len(governance),
-            "digest": digest_of_text(log),
-        },
-    )
+    meant = governance if config.include == "governance" else events
+    lines = _lines(meant)
+    log = "".join(lines)
+    # What is sealed is what the block left: a run that is observed behind it writes nothing more.
+    if context.world is not None and not context.observes:
+        context.world.audit.ship(context.node_id, log)
+    payload = {
+        "events_shipped": len(lines),
+        "governance_events": len(governance),
+        "digest": digest_of_text(log),
+    }
+    if len(lines) < len(meant):
+        payload["dropped"] = len(meant) - len(lines)
+    context.emit("audit_flushed", payload)
     return forwarded(inputs.get("in", []))
 
 
