@@ -326,12 +326,14 @@ class _Places:
         workspace: A copy.
         home: Of the process.
         logs: Holds the audit log and the trace.
+        shipped: Audit logs that nodes of the run wrote, by the node; in ``logs`` too.
         services: Addresses of copies, by name.
     """
 
     workspace: Path
     home: Path
     logs: Path
+    shipped: Mapping[str, Path]
     services: Mapping[str, Mapping[str, Json]]
 
     @property
@@ -358,6 +360,7 @@ class _Places:
             "workspace_path": str(self.workspace),
             "services": {name: dict(self.services[name]) for name in sorted(self.services)},
             "audit_log_path": str(self.logs / "audit.jsonl"),
+            "audit_logs": {node: str(path) for node, path in self.shipped.items()},
             "trace_path": str(self.logs / "trace.jsonl"),
             "task": {"prompt": scene.prompt},
             "scenario_params": dict(scene.params),
@@ -370,6 +373,11 @@ def _places(scene: Scene, stack: contextlib.ExitStack) -> _Places:
     home, logs = (stack.enter_context(private_folder()) for _ in range(2))
     (logs / "audit.jsonl").write_text(scene.audit_log, encoding="utf-8", newline="")
     (logs / "trace.jsonl").write_text(scene.trace_log, encoding="utf-8", newline="")
+    shipped = {}
+    for number, (node, text) in enumerate(sorted(scene.shipped_logs.items())):
+        # By number: the id of a node need not be a file's name.
+        shipped[node] = logs / f"audit-{number}.jsonl"
+        shipped[node].write_text(text, encoding="utf-8", newline="")
     services = {}
     for name, service in sorted(scene.services.items()):
         try:
@@ -378,7 +386,7 @@ def _places(scene: Scene, stack: contextlib.ExitStack) -> _Places:
             raise UnavailableError(
                 Cause.MISSING_EVIDENCE, f"service '{name}' cannot be copied ({error.reason})"
             ) from None
-    return _Places(workspace, home, logs, services)
+    return _Places(workspace, home, logs, shipped, services)
 
 
 def _command_line(

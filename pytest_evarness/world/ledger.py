@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pytest_evarness.core import c1
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_evarness.core.interfaces import Clock
     from pytest_evarness.core.json import JsonObject
@@ -43,6 +44,7 @@ class AuditLog:
     def __init__(self) -> None:
         self.clock: Clock | None = None
         self._lines: list[str] = []
+        self._shipped: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def add(self, kind: str, details: JsonObject) -> None:
@@ -51,6 +53,15 @@ class AuditLog:
         line = json.dumps({"type": kind, "ts": ts, "details": details}, ensure_ascii=False)
         with self._lock:
             self._lines.append(line)
+
+    def ship(self, name: str, text: str) -> None:
+        """Keep a log that a node of the run wrote, under the node's name; it is masked already."""
+        self._shipped[name] = text
+
+    @property
+    def shipped(self) -> Mapping[str, str]:
+        """Logs that nodes wrote, by the node."""
+        return MappingProxyType(self._shipped)
 
     @property
     def text(self) -> str:

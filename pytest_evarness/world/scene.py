@@ -86,6 +86,11 @@ class RunScene:
         return "" if self.world is None else self.world.audit.text
 
     @property
+    def shipped_logs(self) -> Mapping[str, str]:
+        """Audit logs that nodes of the run wrote, by the node."""
+        return {} if self.world is None else self.world.audit.shipped
+
+    @property
     def params(self) -> JsonObject:
         """``environment.params``."""
         params: Any = self.environment.get("params")

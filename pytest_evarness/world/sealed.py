@@ -74,6 +74,10 @@ class Scene(Protocol):
         """JSON lines ``{type, ts, details}``."""
 
     @property
+    def shipped_logs(self) -> Mapping[str, str]:
+        """Audit logs that nodes of the run wrote, JSON lines by the node; masked already."""
+
+    @property
     def trace_log(self) -> str:
         """Run A's events as JSON lines."""
 

@@ -139,6 +139,7 @@ class FakeScene:
     output: str | None = "done"
     events: Sequence[Any] = ()
     audit_log: str = ""
+    shipped_logs: Mapping[str, str] = field(default_factory=dict)
     trace_log: str = ""
     prompt: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)

@@ -46,6 +46,7 @@ class FolderScene:
     output: str | None = None
     events: Sequence[Any] = ()
     audit_log: str = ""
+    shipped_logs: Mapping[str, str] = field(default_factory=dict)
     trace_log: str = ""
     prompt: str = "do it"
     params: Mapping[str, Any] = field(default_factory=dict)

@@ -210,10 +210,14 @@ LOOK = """\
 import json, sys
 context = json.load(sys.stdin)
 files = {key: open(context[key]).read() for key in ("audit_log_path", "trace_path")}
+logs = {node: open(path).read() for node, path in context["audit_logs"].items()}
+work = context["workspace_path"]
+assert not any(path.startswith(work) for path in context["audit_logs"].values())
 where = {key: key_path.startswith(context["workspace_path"]) for key, key_path in
          ((key, context[key]) for key in files)}
 print(json.dumps({"passed": True, "details": {
-    "keys": sorted(context), "files": files, "inside": where, "id": context["sandbox_id"],
+    "keys": sorted(context), "files": files, "logs": logs, "inside": where,
+    "id": context["sandbox_id"],
     "task": context["task"], "params": context["scenario_params"], "argv": sys.argv[1:],
     "workspace": open(context["workspace_path"] + "/a.txt").read(),
     "services": sorted(context["services"]), "python": sys.executable}}))
@@ -222,6 +226,7 @@ print(json.dumps({"passed": True, "details": {
 
 def test_the_context_is_what_the_page_says(scene: FolderScene) -> None:
     scene.params = {"model": "m"}
+    scene.shipped_logs = {"n1": "", "../a/b": "{}\n"}
     scene.services = {"db": FakeService("db", {"host": "127.0.0.1", "port": 1})}
     (scene.root / "it.py").write_text(LOOK)
     definition = parsed(CUSTOM, scene, {"script": "it.py", "args": ["a b", "-x"]})
@@ -230,6 +235,7 @@ def test_the_context_is_what_the_page_says(scene: FolderScene) -> None:
     assert details == {
         "keys": [
             "audit_log_path",
+            "audit_logs",
             "sandbox_id",
             "scenario_params",
             "services",
@@ -238,6 +244,7 @@ def test_the_context_is_what_the_page_says(scene: FolderScene) -> None:
             "workspace_path",
         ],
         "files": {"audit_log_path": '{"type": "x"}\n', "trace_path": '{"seq": 0}\n'},
+        "logs": {"../a/b": "{}\n", "n1": ""},
         "inside": {"audit_log_path": False, "trace_path": False},
         "id": "evarness-0123",
         "task": {"prompt": "do it"},
