@@ -19,6 +19,7 @@ from pytest_evarness.checks.evidence import Evidence, Gathered
 from pytest_evarness.checks.kind import DEFAULT_TIMEOUT_SECONDS, UnavailableError
 from pytest_evarness.core import c1
 from pytest_evarness.core.deadline import Deadline, OutOfTimeError
+from pytest_evarness.core.interfaces import RUN_KEPT, RunAccount
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.outcome import Cause
 from pytest_evarness.errors import DeterminismError
@@ -85,7 +86,7 @@ def judge_case(
             graded = {item.id: ungraded for item in late}
         else:
             graded = gatherer.gather(late)
-            leftovers = (*evidence.leftovers, *gatherer.leftovers())
+            leftovers = (*evidence.leftovers, *gatherer.leftovers(evidence.leftovers))
             evidence = replace(evidence, leftovers=leftovers)
         evidence = replace(evidence, gathered={**gathered, **graded})
         judgement = judged(evidence)
@@ -114,14 +115,19 @@ class Gatherer:
         """What each item's check saw, by item id; never raises for a check's own failure."""
         return {item.id: self._one(item) for item in items}
 
-    def leftovers(self) -> list[str]:
-        """What was scripted for judges and not used, in words."""
+    def leftovers(self, of_run: Sequence[str] = ()) -> list[str]:
+        """What was scripted for judges and not used, in words.
+
+        Args:
+            of_run: What the run itself left, in words; a script may be read by both.
+        """
         if self._scene is None:
             return []
         found: list[str] = []
+        kept = {**self._scene.kept, RUN_KEPT: RunAccount(self._scene.events, of_run)}
         for name, judge in self._registry.judges.items():
             try:
-                found += judge.leftovers(self._scene.kept)
+                found += judge.leftovers(kept)
             except Exception as error:  # noqa: BLE001 - a stranger's judge breaks nothing else
                 found.append(f"judge {name}: what it left cannot be told ({type(error).__name__})")
         return [self._scene.masker.text(text) for text in found]

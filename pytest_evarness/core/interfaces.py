@@ -236,7 +236,7 @@ class RunTotals:
 
     Attributes:
         tokens: Approximate tokens of all model calls.
-        cost_usd: Micro-dollars are not needed here: a float that is only ever 0.0 in simulation.
+        cost_usd: What the scripted answers say that they cost; 0.0 where none says so.
     """
 
     tokens: int = 0
@@ -737,7 +737,12 @@ class JudgeModel(Protocol):
         """
 
     def leftovers(self, kept: Mapping[str, Any]) -> list[str]:
-        """What was scripted for this case and not used, in words; [] for most judges."""
+        """What was scripted for this case and not used, in words; [] for most judges.
+
+        Args:
+            kept: What the questions left, and under ``RUN_KEPT`` the account of the run, which no
+                question shows.
+        """
 
 
 class Exporter(Protocol):

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_evarness.domains.agents.text import compact
 
-__all__ = ["PATTERN_SECONDS", "Call", "Rule", "Script", "compile_pattern"]
+__all__ = ["PATTERN_SECONDS", "Call", "Rule", "Script", "compile_pattern", "left_over"]
 
 _MAX_NAMED = 3
 _MAX_ASKED = 80
@@ -25,11 +25,13 @@ class Call:
         text: What the model is asked, or the query of a tool call.
         provider: Of the run.
         params: ``environment.params``.
+        judges: What the judge that is asked is called, in small letters; nobody, elsewhere.
     """
 
     text: str
     provider: str
     params: Mapping[str, Any]
+    judges: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -140,14 +142,18 @@ class Script:
 
     def leftovers(self) -> list[str]:
         """What was scripted and not used, one sentence for each rule."""
-        left = []
-        for rule in () if self.is_background else self._rules:
-            total = rule.capacity or 1
-            if rule.used < total:
-                unused = total - rule.used
-                noun = "response" if unused == 1 else "responses"
-                left.append(f"{self.name}[{rule.index}]: {unused} {noun} not used")
-        return left
+        if self.is_background:
+            return []
+        return [left_over(self.name, rule, unused) for rule, unused in self.unused()]
+
+    def unused(self) -> list[tuple[int, int]]:
+        """The rules that have answers left, and how many; see :meth:`total`."""
+        counted = [(rule.index, self.total(rule.index) - rule.used) for rule in self._rules]
+        return [(rule, left) for rule, left in counted if left > 0]
+
+    def total(self, rule: int) -> int:
+        """How many answers a rule has; one, where it never runs out."""
+        return self._rules[rule].capacity or 1
 
     def _matches(self, rule: Rule, call: Call) -> bool:
         match = rule.answer.get("match") or {}
@@ -163,6 +169,8 @@ class Script:
                 held = self.calls == wanted
             elif key == "provider":
                 held = call.provider == wanted
+            elif key == "judge":
+                held = wanted.casefold() in call.judges
             else:
                 assert key == "params", f"a rule was checked when it was read (got {key})"
                 held = all(
@@ -184,6 +192,12 @@ class Script:
             raise TimeoutError(
                 f"{self.name}[{index}].match.pattern took longer than {PATTERN_SECONDS:g} s"
             ) from None
+
+
+def left_over(name: str, rule: int, unused: int) -> str:
+    """Answers of a script that nothing asked for, in words."""
+    noun = "response" if unused == 1 else "responses"
+    return f"{name}[{rule}]: {unused} {noun} not used"
 
 
 def _asked(match: Mapping[str, Any]) -> str:

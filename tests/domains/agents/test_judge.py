@@ -200,3 +200,94 @@ def test_the_name_of_the_fault_is_no_tool() -> None:
     graph = h.chain(("input", {}), ("output", {}))
     assert h.case_faults(graph, {"faults": {"judge_timeout": ["sim"]}}) == []
     assert h.case_faults(graph, {"faults": {"judge_timeot": {"refuse": "always"}}}) != []
+
+
+# -- one script, two readers -------------------------------------------------------------------
+
+
+def both(environment: dict[str, Any], **check: Any) -> tuple[dict[str, Any], list[str]]:
+    """A run with a judge in it, and a check with one behind it: what was left, and the scores."""
+    from pytest_evarness.api import Runner
+    from pytest_evarness.pipeline import Settings
+
+    graph = h.chain(("input", {}), ("llm_judge", {"rubric": ["tone"]}), ("output", {}))
+    scenario = {
+        "evarness": 1,
+        "id": "both",
+        "subject": {"graph": {"ir_version": 1, **graph}},
+        "environment": {"user_input": "Dear all", **environment},
+        "invariants": {
+            "kind": {
+                "description": "It is kind",
+                "check": {"type": "llm_as_judge", "criteria": "Is it kind?", **check},
+            }
+        },
+    }
+    runner = Runner(Settings(root=h.REPOSITORY, home=None, rerun="inline"))
+    try:
+        result = runner.run(scenario, "default")
+    finally:
+        runner.close()
+    told = {event.type: event.payload for event in result.trace}
+    found = {"in the run": told.get("judge_scored", {}).get("mean")}
+    finding = result.finding("kind")
+    found["behind it"] = None if finding.score is None else float(finding.score)
+    return found, list(result.outcome.evidence.leftovers)
+
+
+TONE: dict[str, Any] = {"dimensions": ["tone"]}
+
+
+def test_node_and_check_read_one_script_each_from_its_beginning() -> None:
+    rules = [{"scores": {"tone": 0.6}}, {"scores": {"tone": 0.9}}]
+    scores, left = both({"judge": rules}, **TONE)
+    assert scores == {"in the run": 0.6, "behind it": 0.6}
+    # Neither of them came to the second one, and it is told once.
+    assert left == ["judge[1]: 1 response not used in the run"]
+
+
+def test_a_rule_is_left_where_nobody_used_it() -> None:
+    unmet = {"match": {"contains": "nobody"}, "scores": {"tone": 0.1}}
+    scores, left = both({"judge": [unmet, {"scores": {"tone": 0.6}}]}, **TONE)
+    assert scores == {"in the run": 0.6, "behind it": 0.6}
+    assert left == ["judge[0]: 1 response not used in the run"]
+
+
+def test_a_rule_names_the_one_that_it_is_for() -> None:
+    rules = [
+        {"match": {"judge": "n2"}, "scores": {"tone": 0.3}},
+        {"match": {"judge": "sim"}, "scores": {"tone": 0.8}},
+    ]
+    scores, left = both({"judge": rules}, **TONE)
+    assert scores == {"in the run": 0.3, "behind it": 0.8}
+    assert left == []
+
+
+def test_what_either_of_them_used_is_not_left() -> None:
+    rules = [{"scores": {"tone": 0.3}}, {"scores": {"score": 0.8}}]
+    scores, left = both({"judge": rules})
+    assert scores == {"in the run": 0.3, "behind it": 0.8}
+    assert left == []
+
+
+def test_what_is_for_the_check_alone_is_its_to_miss() -> None:
+    rules = [
+        {"scores": {"tone": 0.3}},
+        {"match": {"judge": "anna"}, "scores": {"score": 0.2}},
+        {"scores": {"score": 0.8}},
+    ]
+    _, left = both({"judge": rules})
+    assert left == ["judge[1]: 1 response not used"]
+
+
+def test_a_timeout_of_either_is_met() -> None:
+    environment = {
+        "faults": {"judge_timeout": ["n2", "nobody"]},
+        "judge": [{"scores": {"tone": 1}}],
+    }
+    scores, left = both(environment, **TONE)
+    assert scores == {"in the run": None, "behind it": 1}
+    assert left == [
+        "judge[0]: 1 response not used in the run",
+        "faults.judge_timeout: no judge 'nobody' was asked in the run",
+    ]

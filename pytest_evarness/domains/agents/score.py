@@ -1,0 +1,116 @@
+"""Scores of judges and detectors: exact where they are compared, decimal where they are shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NoReturn
+
+from pydantic import AfterValidator
+
+from pytest_evarness.source.model import refuse
+from pytest_evarness.source.number import WrittenFloat, exact
+from pytest_evarness.source.quote import quoted
+
+__all__ = ["HALF", "digits", "mean", "read_scores", "shown_score", "unlike"]
+
+HALF = Fraction(1, 2)
+"""What a single judge of a chain or a panel must score for the text to pass it."""
+
+MAX_ANSWER = 8_192
+"""Characters of a raw answer; a longer one is none."""
+
+_MAX_NESTED = 200
+_MAX_DIGITS = 400
+_PLACES = 12
+
+
+def digits(score: Fraction) -> str:
+    """A decimal number as JSON writes it, rounded to twelve places where it has no end."""
+    text = f"{round(score * 10**_PLACES):0{_PLACES + 1}d}"
+    whole, part = text[:-_PLACES], text[-_PLACES:].rstrip("0")
+    return f"{whole}.{part}" if part else whole
+
+
+def shown_score(score: Fraction) -> float:
+    """A score for an event."""
+    return float(digits(score))
+
+
+def mean(scores: Sequence[Fraction]) -> Fraction:
+    """The exact mean of at least one score."""
+    return sum(scores, Fraction(0)) / len(scores)
+
+
+def _no_double(names: list[Any]) -> list[Any]:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise refuse(f"names {quoted(str(name))} twice", rule="each of them once")
+    return names
+
+
+def unlike() -> AfterValidator:
+    """For a list of names: none of them twice, since one voice would count as two."""
+    return AfterValidator(_no_double)
+
+
+class _UnreadableError(ValueError):
+    """Travels through the library as the ValueError that it expects."""
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise _UnreadableError(word)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _UnreadableError("a key twice")
+    return found
+
+
+def read_scores(text: str, names: Sequence[str]) -> list[Fraction] | str:
+    """The scores in a raw answer, in the order of ``names``, or why it holds none.
+
+    Args:
+        text: All that the judge said; only a JSON object says anything.
+        names: What was to be scored. A single one may also stand as ``score``.
+    """
+    # Brackets are counted before anything is parsed: how deep is too deep differs between Pythons.
+    if len(text) > MAX_ANSWER or text.count("[") + text.count("{") > _MAX_NESTED:
+        return "its answer is too long, or nested too deeply"
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=WrittenFloat
+        )
+    except (ValueError, RecursionError):
+        return "its answer is not one JSON object"
+    if not isinstance(value, dict):
+        return "its answer is not one JSON object"
+    given = value.get("scores")
+    if given is None and len(names) == 1 and "score" in value:
+        given = {names[0]: value["score"]}
+    if not isinstance(given, Mapping):
+        return f"its answer has no 'scores' for {', '.join(names)}"
+    found = []
+    for name in names:
+        score = _unit_number(given.get(name))
+        if score is None:
+            return f"its answer has no score from 0 to 1 for {quoted(name)}"
+        found.append(score)
+    return found
+
+
+def _unit_number(value: object) -> Fraction | None:
+    """A number from 0 to 1, exactly as it was written; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        return None
+    if isinstance(value, WrittenFloat):
+        # 1e-999999999 is one short text and a fraction of a gigabyte.
+        _, _, exponent = value.written.lower().partition("e")
+        if len(value.written) > _MAX_DIGITS or (exponent and abs(int(exponent)) > _MAX_DIGITS):
+            return None
+    found = exact(value)
+    # The nearest double of 1.00000000000000000001 is 1.
+    return found if 0 <= found <= 1 else None
