@@ -25,6 +25,7 @@ TYPES = [
     "intent_router",
     "interceptor",
     "llm",
+    "loop_controller",
     "output",
     "output_parser",
     "prompt_template",

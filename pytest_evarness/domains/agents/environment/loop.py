@@ -16,7 +16,6 @@ from pytest_evarness.domains.agents.environment.rule import (
     schema_of,
 )
 from pytest_evarness.source.model import Absent, Strict, refuse
-from pytest_evarness.source.quote import shown
 
 if TYPE_CHECKING:
     from pytest_evarness.core.json import Json
@@ -28,9 +27,8 @@ __all__ = ["asked_tools", "loop_keys"]
 def _check_input(value: object) -> object:
     if not isinstance(value, str | Mapping):
         raise refuse(
-            f"must be what the tool is given (got {shown(value)})",
+            "must be what the tool is given",
             rule="a text, which is the argument 'query', or a mapping of arguments",
-            is_shown=False,
         )
     return value
 

@@ -67,7 +67,11 @@ class _Looping:
         for self.iteration in range(1, most + 1):
             self.context.turn()
             self.context.emit("loop_iteration", {"iteration": self.iteration})
-            answer = self._turn()
+            try:
+                answer = self._turn()
+            except NodeBlocked:
+                self._finish("blocked")
+                raise
             if answer is not None:
                 self._finish("answer")
                 return answer
@@ -110,9 +114,6 @@ class _Looping:
         except ToolError as error:
             self.transcript.fail(str(error))
             return
-        except NodeBlocked:
-            self._finish("blocked")
-            raise
         self._answered.add(call)
         self._searched_in_vain = not documents
         self.transcript.observe(documents)

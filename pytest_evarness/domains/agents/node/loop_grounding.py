@@ -19,7 +19,7 @@ __all__ = ["Grounding", "GroundingRules", "check_grounding"]
 
 _CITATION = re.compile(r"\[([0-9]{1,9})\]")
 _NUMBER = re.compile(r"[0-9]+(?:[.,:][0-9]+)*")
-_QUOTATION = re.compile(r"[\"\u201c\u201d]([^\"\u201c\u201d]+)[\"\u201c\u201d]")
+_QUOTATION = re.compile(r"[\"\u201c\u201d]([^\"\u201c\u201d]*)[\"\u201c\u201d]")
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _MAX_LISTED = 10
 _MAX_SHOWN = 80
