@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from pytest_evarness.core.part import described, part_problem
@@ -30,12 +30,17 @@ def _is_name(name: object) -> bool:
 class Table(Generic[T]):
     """Parts of one kind, by name.
 
+    Args:
+        look: What a part of this kind must be: ``look(name, part)`` gives the problem or None;
+            the kernel's own kinds need none, they are looked at by their names.
+
     Attributes:
         source: Who registers at the moment, so that each part knows where it came from.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, look: Callable[[str, object], str | None] | None = None) -> None:
         self.kind = kind
+        self._look = look
         self.source = ""
         self._parts: dict[str, T] = {}
         self._sources: dict[str, str] = {}
@@ -55,7 +60,8 @@ class Table(Generic[T]):
             )
         if name in self._parts:
             raise ValueError(f"{self.kind}: the name is taken (got {name!r}{self._taken_by(name)})")
-        problem = part_problem(self.kind, name, part)
+        look = self._look
+        problem = part_problem(self.kind, name, part) if look is None else look(name, part)
         if problem is not None:
             raise TypeError(f"{self.kind} '{name}': {problem}")
         self._parts[name] = part

@@ -21,6 +21,7 @@ def register(registry: Registry) -> None:
     and what a ``python`` node does is shown by the second run rather than guessed from its name.
     """
     from pytest_evarness.domains.agents.domain import AgentsDomain
+    from pytest_evarness.domains.agents.extension import declare_extensions
     from pytest_evarness.domains.agents.judge import NAME, SimJudge
     from pytest_evarness.domains.agents.lint import register_lint
     from pytest_evarness.domains.agents.node.types import LATER, NODE_TYPES
@@ -28,6 +29,7 @@ def register(registry: Registry) -> None:
     from pytest_evarness.domains.agents.vocabulary import register_events
 
     register_events(registry)
+    declare_extensions(registry)
     for node_type in NODE_TYPES:
         registry.node_types.register(node_type.name, node_type)
     registry.later_node_types |= LATER

@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any, cast
 from pytest_evarness.core.interfaces import Shape
 from pytest_evarness.core.registry import nearest
 from pytest_evarness.domains.agents.attack import attack_faults, derive_attacks
+from pytest_evarness.domains.agents.budget import is_budget_enforced
 from pytest_evarness.domains.agents.effect import effect_faults
 from pytest_evarness.domains.agents.environment import environment_keys
 from pytest_evarness.domains.agents.environment.loop import asked_tools
-from pytest_evarness.domains.agents.flow import LOOP, Flow, asks, tool_names
+from pytest_evarness.domains.agents.flow import (
+    CLASSIFIER,
+    LOOP,
+    Flow,
+    always_asks,
+    asking,
+    tool_names,
+)
 from pytest_evarness.domains.agents.manifest import (
     aliases_of,
     canonical,
@@ -19,7 +27,11 @@ from pytest_evarness.domains.agents.manifest import (
     load_tests,
     manifests_of,
 )
+from pytest_evarness.domains.agents.node.asking import judge_names
+from pytest_evarness.domains.agents.node.interceptor import INTERCEPTOR
+from pytest_evarness.domains.agents.node.tier import TIER_ROUTER, tier_faults
 from pytest_evarness.domains.agents.node.types import NODE_TYPES, PARTS, REVOKING
+from pytest_evarness.domains.agents.overlay import load_wording, tiers_of
 from pytest_evarness.domains.agents.state import DOMAIN, RunState
 from pytest_evarness.domains.agents.text import digest_of_value
 from pytest_evarness.domains.agents.trial import Trials
@@ -48,11 +60,14 @@ __all__ = ["AgentsDomain"]
 
 _BRANCHES = "approval branches"
 _TOOLS = "tools"
+_ROUTES = "routes"
 _BRANCH_BY_EVENT = {
     "approval_requested": "pending",
     "approval_granted": "approve",
     "approval_rejected": "reject",
 }
+_SKIPPED = "skip"
+"""The further branch of a gate that asks only of what is classified."""
 _DECIDED = ("approval_granted", "approval_rejected")
 _OWN = {kind.name: kind for kind in NODE_TYPES}
 _SHARED = frozenset({"budget_breached", "http_request"})
@@ -66,6 +81,7 @@ class AgentsDomain:
     """Models, tools, approvals, retrieval and memory."""
 
     name = DOMAIN
+    counted = frozenset({_BRANCHES, _TOOLS})
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -77,8 +93,8 @@ class AgentsDomain:
         return self._keys
 
     def load_overlays(self, locations: Locations) -> Sequence[Overlay]:
-        """The tool manifests in force."""
-        return (load_manifests(locations, self._trials),)
+        """The tool manifests, the words of each class and the tiers in force."""
+        return (load_manifests(locations, self._trials), *load_wording(locations))
 
     def overlay_tests(self, path: Path, shown: str) -> Sequence[OverlayTest]:
         """The tests inside the manifests of one ``tools.yaml``.
@@ -94,6 +110,7 @@ class AgentsDomain:
         """What graph, environment and manifests say to each other that cannot be meant."""
         faults = [
             *_approval_faults(graph, environment),
+            *tier_faults(graph, environment, overlays),
             *_tool_faults(graph, environment, overlays),
             *_effect_faults(graph, environment, overlays),
         ]
@@ -107,7 +124,9 @@ class AgentsDomain:
 
     def start(self, context: Context) -> RunState:
         """Fresh state of one run."""
-        return RunState.fresh(context)
+        state = RunState.fresh(context)
+        state.registry = self._registry
+        return state
 
     def leftovers(self, state: Any) -> list[str]:
         """Scripted answers that the run did not use."""
@@ -129,6 +148,9 @@ class AgentsDomain:
         rules: Any = environment.get("llm") or []
         for rule in rules:
             providers.add((rule.get("match") or {}).get("provider", graph.params.provider))
+        tiers = tiers_of(environment, overlays)
+        if any(node.type == TIER_ROUTER.name for node in graph.nodes.values()):
+            providers |= {tier["provider"] for tier in tiers.values() if "provider" in tier}
         return {
             "tool": tools,
             "capability": tools,
@@ -196,39 +218,49 @@ class AgentsDomain:
         return aliases_of(manifests_of(overlays))
 
     def enforcements(self, graph: Graph, environment: JsonObject) -> frozenset[str]:
-        """A gate that asks enforces, and what calls tools has their manifests and its list."""
+        """A gate that always asks enforces, what calls tools has their manifests and its list.
+
+        The egress gate enforces where no model or tool is reached without a classifier that arms
+        it.
+        """
         del environment
         found: set[str] = set()
         for node in graph.nodes.values():
-            if asks(node):
+            if always_asks(node):
                 found.add("approval_gate")
             elif tool_names(node):
                 found |= {"manifest", "tool_offer"}
+        if _is_egress_enforced(graph):
+            found.add("egress")
+        if is_budget_enforced(graph):
+            found.add("budget")
         return frozenset(found)
 
     def coverage(self, graph: Graph, environment: JsonObject) -> Mapping[str, Sequence[str]]:
-        """Three branches for each gate that asks, the tools that nodes name, declared faults.
+        """The branches of each gate that may ask, the tools that nodes name, declared faults.
 
         A loop has an entry for each of its tools, ``NODE:TOOL`` as the graph names it.
         """
-        gates = [node.id for node in graph.nodes.values() if asks(node)]
         found: dict[str, Sequence[str]] = {
-            _BRANCHES: [
-                f"{gate}:{branch}" for gate in gates for branch in _BRANCH_BY_EVENT.values()
-            ],
+            _BRANCHES: _branches(graph),
             # Nodes rather than tools: without the manifests an alias cannot be told from an id.
             _TOOLS: [name for node in graph.nodes.values() for name in _calls_of(node)],
         }
+        routes = _declared_routes(graph)
+        if routes:
+            found[_ROUTES] = routes
         faults = _declared_faults(environment)
         return {**found, _FAULTS: faults} if faults else found
 
     def exercised(self, graph: Graph, events: Sequence[TraceEvent]) -> Mapping[str, frozenset[str]]:
-        """Branches that were taken, tool nodes whose call was made, faults that acted."""
+        """Branches and routes that were taken, tools that were called, faults that acted."""
         branches = {
             f"{event['node_id']}:{_BRANCH_BY_EVENT[event['type']]}"
             for event in events
             if event["type"] in _BRANCH_BY_EVENT
         }
+        asleep = {event["node_id"] for event in events if event["type"] == "approval_skipped"}
+        branches |= {f"{gate}:{_SKIPPED}" for gate in asleep & asking(graph)}
         tools = _called(graph, events)
         acted: set[str] = set()
         for event in events:
@@ -236,7 +268,55 @@ class AgentsDomain:
                 injected: Any = event["payload"].get("injected")
                 acted.update(injected or ())
         found = {_BRANCHES: frozenset(branches), _TOOLS: frozenset(tools)}
+        routes = frozenset(_route_of(event) for event in events if event["type"] == "intent_routed")
+        if routes:
+            found[_ROUTES] = routes
         return {**found, _FAULTS: frozenset(acted)} if acted else found
+
+
+def _branches(graph: Graph) -> list[str]:
+    found = []
+    gates = asking(graph)
+    for node in graph.nodes.values():
+        if node.id in gates:
+            own = () if always_asks(node) else (_SKIPPED,)
+            found += [f"{node.id}:{branch}" for branch in (*_BRANCH_BY_EVENT.values(), *own)]
+    return found
+
+
+def _is_egress_enforced(graph: Graph) -> bool:
+    """Whether every model and tool stands behind a classifier that arms the gate."""
+    enforcing = {
+        node.id
+        for node in graph.nodes.values()
+        if node.type == CLASSIFIER and node.config.get("egress", "enforce") == "enforce"
+    }
+    if not enforcing:
+        return False
+    flow = Flow.of(graph)
+    reached = flow.reach(flow.roots, stop=lambda node: node in enforcing)
+    return not any(
+        _OWN[kind].traits & {"model", "tool"}
+        for kind in (graph.nodes[node].type for node in reached)
+        if kind in _OWN
+    )
+
+
+def _declared_routes(graph: Graph) -> list[str]:
+    """``NODE:ROUTE`` of each rule, and ``NODE:ROUTE (fallback)``."""
+    found = []
+    for node in graph.nodes.values():
+        config: Any = node.parsed
+        if node.type == "intent_router" and config is not None:
+            found += [f"{node.id}:{rule.route}" for rule in config.rules]
+            found.append(f"{node.id}:{config.fallback} (fallback)")
+    return list(dict.fromkeys(found))
+
+
+def _route_of(event: TraceEvent) -> str:
+    payload = event["payload"]
+    route = f"{event['node_id']}:{payload.get('route')}"
+    return f"{route} (fallback)" if payload.get("matched") is None else route
 
 
 def _is_own(graph: Graph) -> bool:
@@ -256,6 +336,11 @@ def _by_type(graph: Graph) -> dict[str, frozenset[str]]:
             if name in EMITTED and not is_apart:
                 emitters.setdefault(name, set()).add(node.id)
     found = {f"{name}.node_id": frozenset(nodes) for name, nodes in emitters.items()}
+    interceptors = [node.parsed for node in graph.nodes.values() if node.type == INTERCEPTOR.name]
+    if interceptors and None not in interceptors:
+        found["interceptor_applied.rule"] = frozenset(
+            rule for one in interceptors for rule in one.chain
+        )
     routers = [node.parsed for node in graph.nodes.values() if node.type == "intent_router"]
     if routers and None not in routers:
         rules = [rule for router in routers for rule in router.rules]
@@ -265,7 +350,7 @@ def _by_type(graph: Graph) -> dict[str, frozenset[str]]:
         found["intent_routed.matched"] = frozenset(
             keyword for rule in rules for keyword in rule.keywords
         )
-    return found
+    return {**found, **judge_names(graph.nodes.values())}
 
 
 def _declared_faults(environment: JsonObject) -> list[str]:

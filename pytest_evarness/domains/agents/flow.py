@@ -15,10 +15,22 @@ if TYPE_CHECKING:
     from pytest_evarness.core.graph import Graph, Node
     from pytest_evarness.core.json import JsonObject
 
-__all__ = ["LOOP", "Flow", "asks", "covered_calls", "side_effecting", "tool_names"]
+__all__ = [
+    "CLASSIFIER",
+    "LOOP",
+    "Flow",
+    "always_asks",
+    "asking",
+    "covered_calls",
+    "side_effecting",
+    "tool_names",
+]
 
 LOOP = "loop_controller"
 """The type of node that decides on its calls while it runs."""
+
+CLASSIFIER = "data_classifier"
+"""The type of node that gives a run its class."""
 
 _MANY = 2  # «several» begins here, so no set in this module grows beyond it
 
@@ -80,6 +92,22 @@ class Flow:
             path.append(previous)
         return path[::-1]
 
+    def marks_along(self, bits: Mapping[str, int], *, back: bool = False) -> dict[str, int]:
+        """For each node the bits of all nodes that lead to it.
+
+        Args:
+            bits: Of the nodes that have some.
+            back: Those of all nodes that it leads to.
+        """
+        neighbours = self.after if back else self.before
+        order = self.in_order()
+        found: dict[str, int] = {}
+        for node in reversed(order) if back else order:
+            found[node] = 0
+            for other in neighbours[node]:
+                found[node] |= found.get(other, 0) | bits.get(other, 0)
+        return found
+
     def in_order(self) -> list[str]:
         """Sources before targets; nodes on or behind a cycle are left out."""
         waiting = {node: len(sources) for node, sources in self.before.items()}
@@ -95,9 +123,30 @@ class Flow:
         return order
 
 
-def asks(node: Node) -> bool:
-    """True for a gate that asks: without a classifier every run is public, so only ``always``."""
+def always_asks(node: Node) -> bool:
+    """True for a gate that asks whatever the run holds: no other one is a gate on every path."""
     return node.type == "approval_gate" and node.config.get("require_when", "always") == "always"
+
+
+# Asked at the start of each run; two graphs are equal only where they are one.
+@lru_cache(maxsize=64)
+def asking(graph: Graph) -> frozenset[str]:
+    """The gates that may ask: always, or because a classifier can have run before them.
+
+    A classifier that no path connects with a gate can have run before it, by the schedule; one
+    that the gate leads to cannot.
+    """
+    flow = Flow.of(graph)
+    classifiers = [node.id for node in graph.nodes.values() if node.type == CLASSIFIER]
+    bits = {node: 1 << index for index, node in enumerate(classifiers)}
+    behind = flow.marks_along(bits, back=True)
+    every = (1 << len(classifiers)) - 1
+    return frozenset(
+        node.id
+        for node in graph.nodes.values()
+        if node.type == "approval_gate"
+        and (always_asks(node) or (bool(classifiers) and behind.get(node.id) != every))
+    )
 
 
 def tool_names(node: Node) -> list[tuple[str, tuple[str | int, ...]]]:
@@ -139,10 +188,9 @@ def covered_calls(graph: Graph, overlays: JsonObject) -> Mapping[str, tuple[str,
     return _covered_calls(graph, frozenset(side_effecting(graph, overlays)))
 
 
-# Asked at the start of each run; two graphs are equal only where they are one.
 @lru_cache(maxsize=64)
 def _covered_calls(graph: Graph, effects: frozenset[str]) -> Mapping[str, tuple[str, ...]]:
-    flow = Flow.of(graph)
+    flow, gates = Flow.of(graph), asking(graph)
     # near: reached before any side effect; far: reached after one, up to the next gate.
     near: dict[str, tuple[str, ...]] = {}
     far: dict[str, tuple[str, ...]] = {}
@@ -156,7 +204,7 @@ def _covered_calls(graph: Graph, effects: frozenset[str]) -> Mapping[str, tuple[
             near[node] = far[node] = _some([own, later_far])
         else:
             near[node] = later_near
-            far[node] = () if asks(graph.nodes[node]) else later_far
+            far[node] = () if node in gates else later_far
         if graph.nodes[node].type == "approval_gate":
             covered[node] = later_near
     return MappingProxyType(covered)

@@ -14,6 +14,8 @@ from pytest_evarness.domains.agents.acting import (
     apply_effects,
     effects_of,
 )
+from pytest_evarness.domains.agents.budget import admit_tool_call
+from pytest_evarness.domains.agents.egress import allow_tool
 from pytest_evarness.domains.agents.schema import validator_of, violation
 from pytest_evarness.domains.agents.script import Script
 from pytest_evarness.domains.agents.state import Intent, RunState, state_of
@@ -103,6 +105,9 @@ class _Calling:
         error = ""
         for attempt in range(1, self.request.retries + 2):
             rule = self._authorise(manifest)
+            if not allow_tool(self.tool, manifest, self.context):
+                self._deny("egress")
+            admit_tool_call(self.context)
             self._announce(manifest, rule, name)
             try:
                 found = self._attempt(manifest, rule, name)

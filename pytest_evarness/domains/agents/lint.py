@@ -9,13 +9,17 @@ from pytest_evarness.core.interfaces import LintFinding
 from pytest_evarness.domains.agents.flow import (
     LOOP,
     Flow,
-    asks,
+    always_asks,
+    asking,
     covered_calls,
     side_effecting,
     tool_names,
 )
+from pytest_evarness.domains.agents.lint_memory import MEMORY_RULES, gates_of_instructions
+from pytest_evarness.domains.agents.lint_names import NAME_RULES
 from pytest_evarness.domains.agents.manifest import aliases_of, canonical, manifests_of
 from pytest_evarness.domains.agents.node.interceptor import VALIDATING_RULE
+from pytest_evarness.domains.agents.node.panel import JUDGE_PANEL, idle_keys
 from pytest_evarness.domains.agents.node.tool import INERT_KEYS
 from pytest_evarness.source.quote import nearest, quoted
 
@@ -35,13 +39,16 @@ def _of_type(graph: Graph, *types: str) -> Iterator[Node]:
 
 
 def _ungated(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
-    """A write or destructive tool that some path reaches without passing a gate that asks."""
+    """A write or destructive tool that some path reaches without passing a gate that always asks.
+
+    A gate that asks only of what is classified lets everything pass that no classifier noticed.
+    """
     del registry
     effects = side_effecting(graph, overlays)
     if not effects:
         return []
     flow = Flow.of(graph)
-    found = flow.reach(flow.roots, stop=lambda node: asks(graph.nodes[node]))
+    found = flow.reach(flow.roots, stop=lambda node: always_asks(graph.nodes[node]))
     findings = []
     for node, tools in sorted(effects.items()):
         if node not in found:
@@ -90,19 +97,22 @@ def _unvalidated(graph: Graph, registry: Registry, overlays: JsonObject) -> list
 def _coverage(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
     """A gate that covers no call, several calls, or that never asks."""
     del registry
-    covered = covered_calls(graph, overlays)
+    covered, gates = covered_calls(graph, overlays), asking(graph)
+    instructing = gates_of_instructions(graph)
     findings = []
     for node in _of_type(graph, "approval_gate"):
         calls = covered.get(node.id, ())
-        if not asks(node):
+        if node.id not in gates:
             when = quoted(str(node.config.get("require_when")))
             code = "gate_never_asks"
-            message = f"without a classifier the gate never asks (got require_when {when})"
+            message = f"no classifier runs before it, so the gate never asks (require_when {when})"
         elif len(calls) == 1:
             continue
         elif calls:
             code = "approval_covers_several"
             message = f"the approval is for no single call (got {', '.join(calls)}, ...)"
+        elif node.id in instructing:
+            continue
         else:
             code, message = "approval_covers_nothing", "no side effect follows the approval"
         findings.append(
@@ -153,6 +163,13 @@ def _inert(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintF
         for key in _INERT[node.type]
         if key in node.config
     ]
+
+
+def _idle(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
+    """Keys of a panel that belong to its other mode."""
+    del registry, overlays
+    panels = _of_type(graph, JUDGE_PANEL.name)
+    return [one for node in panels for one in idle_keys(node, graph.path_of(node.id))]
 
 
 def _manifests(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
@@ -254,9 +271,12 @@ def register_lint(registry: Registry) -> None:
         ("agents.approval_coverage", _coverage),
         ("agents.unreachable", _unreachable),
         ("agents.inert_key", _inert),
+        ("agents.idle_panel_key", _idle),
         ("agents.no_manifest", _manifests),
         ("agents.side_effects_not_approved", _unapproved),
         ("agents.unapprovable_in_loop", _in_loops),
         ("agents.second_output", _outputs),
+        *MEMORY_RULES,
+        *NAME_RULES,
     ):
         registry.lint_rules.register(name, rule)

@@ -14,12 +14,13 @@ from pydantic import Field, field_validator
 from pytest_evarness.core.interfaces import Locations, Overlay, OverlayTest
 from pytest_evarness.domains.agents.effect import manifest_effect_faults, template_faults
 from pytest_evarness.domains.agents.environment import parse_tool_rules
+from pytest_evarness.domains.agents.layer import documents, line_of
 from pytest_evarness.domains.agents.schema import schema_faults
 from pytest_evarness.domains.agents.template import template_problem
 from pytest_evarness.domains.agents.text import plain
 from pytest_evarness.domains.agents.trial import ToolTest, Trials, parse_tests
-from pytest_evarness.errors import Fault, InputError, InputErrors
-from pytest_evarness.source.document import Document, load_document
+from pytest_evarness.errors import Fault
+from pytest_evarness.source.document import load_document
 from pytest_evarness.source.mistake import raise_all
 from pytest_evarness.source.model import Absent, Strict, parse_model, refuse, unknown_key
 from pytest_evarness.source.quote import quoted, shown
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OVERLAY",
-    "VARIABLE",
     "PlacedTest",
     "aliases_of",
     "canonical",
@@ -42,7 +42,6 @@ __all__ = [
 ]
 
 OVERLAY = "tools"
-VARIABLE = "EVARNESS_TOOLS"
 
 _PACKAGED = Path(__file__).with_name("tools.yaml")
 
@@ -172,24 +171,6 @@ def _packaged() -> tuple[dict[str, Json], str]:
     return manifests, hashlib.sha256(document.data).hexdigest()
 
 
-def _layers(locations: Locations) -> Iterator[tuple[str, Path, bool]]:
-    """Label, file, and whether it must be there; lowest precedence first."""
-    if locations.home is not None:
-        yield "~/.evarness/tools.yaml", locations.home / "tools.yaml", False
-    yield "evarness/tools.yaml", locations.root / "evarness" / "tools.yaml", False
-    named = locations.variables.get(VARIABLE)
-    if named:
-        yield f"${VARIABLE}", locations.root / named, True
-    for folder in locations.beside:
-        path = folder / "tools.yaml"
-        try:
-            label = path.relative_to(locations.root).as_posix()
-        except ValueError:
-            # Outside the root (a packaged pattern): the label may hold no path of this machine.
-            label = f"{folder.name}/tools.yaml"
-        yield label, path, False
-
-
 def load_manifests(locations: Locations, trials: Trials) -> Overlay:
     """The manifests in force: the packaged ones and the layers above them.
 
@@ -200,22 +181,13 @@ def load_manifests(locations: Locations, trials: Trials) -> Overlay:
     merged = dict(packaged)
     sources = [("packaged/tools.yaml", digest)]
     faults: list[tuple[str, Fault]] = []
-    seen: set[Path] = set()
-    for label, path, is_required in _layers(locations):
-        if path in seen or not (is_required or path.is_file()):
-            continue
-        seen.add(path)
-        try:
-            document = load_document(path, shown=label)
-        except InputErrors as errors:
-            faults += ((_place(label, error), _as_fault(error)) for error in errors.errors)
-            continue
-        except InputError as error:
-            faults.append((_place(label, error), _as_fault(error)))
+    for label, document, unread in documents(locations, OVERLAY):
+        faults += unread
+        if document is None:
             continue
         manifests, found = parse_manifests(document.value)
         found = found or list(_contradictions(document.value, manifests, trials))
-        faults += ((_line(label, document, fault), fault) for fault in found)
+        faults += ((line_of(label, document, fault), fault) for fault in found)
         sources.append((label, hashlib.sha256(document.data).hexdigest()))
         merged.update(manifests)
     for name, ids in sorted(_owners(merged).items()):
@@ -250,20 +222,6 @@ def load_tests(path: Path, shown: str, trials: Trials) -> list[OverlayTest]:
         )
         for placed in tests_in(document.value, manifests)
     ]
-
-
-def _line(label: str, document: Document, fault: Fault) -> str:
-    where = document.where(fault.path, fault.at_key)
-    return label if where.line is None else f"{label}:{where.line}:{where.column}"
-
-
-def _place(label: str, error: InputError) -> str:
-    where = error.where
-    return label if where is None or where.line is None else f"{label}:{where.line}:{where.column}"
-
-
-def _as_fault(error: InputError) -> Fault:
-    return Fault((), error.problem, fix=error.fix)
 
 
 def _owners(manifests: Mapping[str, Any]) -> dict[str, list[str]]:

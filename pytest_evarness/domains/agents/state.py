@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytest_evarness.core.interfaces import Context
+    from pytest_evarness.core.registry import Registry
 
 __all__ = ["DOMAIN", "Intent", "Part", "RunState", "state_of"]
 
@@ -64,8 +65,8 @@ class RunState:
 
     Attributes:
         covered: For each gate the nodes whose side-effecting call it covers.
-        provider: The simulated model of the run.
-        audit_logs: The log of each sink, JSON lines.
+        provider: The simulated model that the next call goes to.
+        registry: Of the session, for what plug-ins add.
     """
 
     environment: Mapping[str, Any]
@@ -78,9 +79,9 @@ class RunState:
     provider: str
     authority: Authority = field(default_factory=Authority)
     intents: dict[str, Intent] = field(default_factory=dict)
-    audit_logs: dict[str, str] = field(default_factory=dict)
     unmet_revocations: dict[str, str] = field(default_factory=dict)
     applier: Applier | None = None
+    registry: Registry | None = None
     _parts: dict[type[Any], Any] = field(default_factory=dict)
 
     @classmethod
@@ -113,6 +114,15 @@ class RunState:
         if found is None:
             found = self._parts[kind] = kind.of(self)
         return cast("_P", found)
+
+    def extension(self, kind: str, name: str) -> Any:
+        """What a plug-in registered under ``name``; lint has seen to it that it is there.
+
+        Raises:
+            InputError: It is not: the graph was never looked at.
+        """
+        assert self.registry is not None, "the domain hands its registry over at the start"
+        return self.registry.extensions(kind).resolve(name)
 
     def applier_of(self, context: Context) -> Applier:
         """What applies effects to the world of this run."""

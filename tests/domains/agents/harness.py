@@ -42,9 +42,14 @@ def domain() -> AgentsDomain:
 @lru_cache(maxsize=1)
 def overlays() -> dict[str, Any]:
     locations = Locations(root=Path("nowhere"), home=None, beside=(), variables={})
-    (tools,) = domain().load_overlays(locations)
-    assert tools.faults == ()
-    return {"tools": tools.value}
+    found = domain().load_overlays(locations)
+    assert [overlay.faults for overlay in found] == [()] * len(found)
+    return {overlay.name: overlay.value for overlay in found}
+
+
+def in_force(tools: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The overlays of a case, with these manifests beside the packaged ones."""
+    return {**overlays(), "tools": {**overlays()["tools"], **(tools or {})}}
 
 
 def chain(*nodes: tuple[str, dict[str, Any]], **params: Any) -> dict[str, Any]:
@@ -68,7 +73,7 @@ def graph_of(value: Mapping[str, Any]) -> Graph:
 
 
 def remarks(value: Mapping[str, Any], **tools: Any) -> list[LintFinding]:
-    return lint(graph_of(value), registry(), {"tools": {**overlays()["tools"], **tools}})
+    return lint(graph_of(value), registry(), in_force(tools))
 
 
 def codes(value: Mapping[str, Any]) -> list[tuple[str, str, str | None]]:
@@ -100,11 +105,11 @@ def compiled(
     assert errors == []
     parsed, faults = parse_environment({"user_input": "Hello", **(environment or {})})
     assert faults == [], [fault.text for fault in faults]
-    in_force = {"tools": {**overlays()["tools"], **(tools or {})}}
-    found = domain().check_case(graph, parsed, in_force)
+    merged = in_force(tools)
+    found = domain().check_case(graph, parsed, merged)
     assert found == [], [fault.text for fault in found]
     return CompiledCase.build(
-        scenario="s", case="c", graph=graph, environment=parsed, overlays=in_force, **more
+        scenario="s", case="c", graph=graph, environment=parsed, overlays=merged, **more
     )
 
 
@@ -133,10 +138,10 @@ def undeclared(
 ) -> list[str]:
     """Values at ``TYPE.PATH`` that a contract could not name, as nothing declares them."""
     graph, given = graph_of(value), parse_environment(environment or {})[0]
-    in_force = {"tools": {**overlays()["tools"], **(tools or {})}}
+    merged = in_force(tools)
     known = {
-        **domain().identities(graph, given, in_force),
-        **domain().answers(graph, given, in_force),
+        **domain().identities(graph, given, merged),
+        **domain().answers(graph, given, merged),
     }
     found = []
     for event in events:
@@ -168,8 +173,8 @@ def case_faults(
     """What is said when the case is loaded, each with its place."""
     parsed, faults = parse_environment(environment)
     if not faults:
-        in_force = {"tools": {**overlays()["tools"], **tools}}
-        faults = domain().check_case(graph_of(value), parsed, in_force)
+        merged = in_force(tools)
+        faults = domain().check_case(graph_of(value), parsed, merged)
     return [f"{'.'.join(str(part) for part in fault.path)}: {fault.text}" for fault in faults]
 
 

@@ -221,15 +221,6 @@ def test_rows_and_other_values_have_keys_of_their_own(result: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "key",
-    ["react", "episodic", "facts", "instructions", "tiers"],
-)
-def test_a_key_that_comes_later_says_so(key: str) -> None:
-    _, (fault,) = h.parse_environment({key: {}})
-    assert fault.text.startswith(f"'{key}' is not in this version (")
-
-
-@pytest.mark.parametrize(
     ("environment", "fault"),
     [
         ({"tools": {"my.tol": []}}, "tools.my.tol: unknown tool (got 'my.tol'; known: "),

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_evarness.domains.agents.flow import Flow, asks, covered_calls, side_effecting
+from pytest_evarness.domains.agents.flow import (
+    Flow,
+    always_asks,
+    asking,
+    covered_calls,
+    side_effecting,
+)
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
@@ -18,6 +24,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "text": ("output_parser", {}),
     "gate": ("approval_gate", {}),
     "asleep": ("approval_gate", {"require_when": "classified"}),
+    "class": ("data_classifier", {}),
     "send": ("tool", {"tool": "send_email", "approve_side_effects": True}),
     "read": ("tool", {"tool": "email.search"}),
 }
@@ -57,11 +64,27 @@ def test_a_send_is_ungated_when_some_path_has_no_gate_that_asks(graph: Graph) ->
         path[-1]
         for start in Flow.of(graph).roots
         for path in paths_from(graph, start)
-        if path[-1] in effects and not any(asks(graph.nodes[node]) for node in path)
+        if path[-1] in effects and not any(always_asks(graph.nodes[node]) for node in path)
     }
     rule = h.registry().lint_rules.resolve("agents.ungated_side_effect")
     found = {one.node for one in rule(graph, h.registry(), h.overlays())}
     assert found == expected
+
+
+@settings(max_examples=200, deadline=None)
+@given(graphs())
+def test_a_gate_may_ask_when_some_classifier_does_not_stand_behind_it(graph: Graph) -> None:
+    classifiers = {node.id for node in graph.nodes.values() if node.type == "data_classifier"}
+    expected = {
+        gate.id
+        for gate in graph.nodes.values()
+        if gate.type == "approval_gate"
+        and (
+            gate.config == {}
+            or classifiers - {node for path in paths_from(graph, gate.id) for node in path}
+        )
+    }
+    assert asking(graph) == expected
 
 
 @settings(max_examples=200, deadline=None)
@@ -75,7 +98,7 @@ def test_a_gate_covers_what_its_paths_reach(graph: Graph) -> None:
             if not behind or behind[-1] not in effects:
                 continue
             first = next(index for index, node in enumerate(behind) if node in effects)
-            if not any(asks(graph.nodes[node]) for node in behind[first:]):
+            if not any(node in asking(graph) for node in behind[first:]):
                 reached.add(behind[-1])
         assert len(found) == min(2, len(reached))
         assert set(found) <= reached

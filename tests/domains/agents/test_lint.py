@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pytest_evarness.domains.agents.node.types import LATER
 from tests.domains.agents import harness as h
 from tests.effort import calls_of
 
@@ -112,22 +113,36 @@ def test_a_tool_that_no_manifest_names_is_said_with_the_nearest() -> None:
 def test_an_unknown_type_and_port_are_errors_with_the_nearest_name() -> None:
     (found,) = [one for one in h.remarks(h.chain(("lm", {}))) if one.level == "error"]
     assert found.fix == "write 'llm'"
-    (later,) = [one for one in h.remarks(h.chain(("loop_controller", {}))) if one.level == "error"]
-    assert later.message.startswith("node type is not in this version (got 'loop_controller'; ")
-    assert later.fix is None
     wrong = graph({"a": IN, "c": ("context_assembler", {})}, "a>c.questions")
     (found,) = [one for one in h.remarks(wrong) if one.level == "error"]
     assert "question" in (found.fix or "")
 
 
-@pytest.mark.parametrize("shape", ["chain", "gates", "ladder"])
+@pytest.mark.parametrize("name", sorted(LATER))
+def test_a_published_type_that_comes_later_says_so(name: str) -> None:
+    (later,) = [one for one in h.remarks(h.chain((name, {}))) if one.level == "error"]
+    assert later.message.startswith(f"node type is not in this version (got '{name}'; ")
+    assert later.fix is None
+
+
+@pytest.mark.parametrize("shape", ["chain", "gates", "ladder", "tiers"])
 def test_twice_the_nodes_are_twice_the_work(shape: str) -> None:
     small, large = lint_work(shape, 2500), lint_work(shape, 5000)
     assert large < 2.2 * small
 
 
 def lint_work(shape: str, size: int) -> int:
-    middle = {"chain": [SEND], "gates": [GATE, SEND], "ladder": [GATE, READ, SEND]}[shape]
+    middle = {
+        "chain": [SEND],
+        "gates": [GATE, SEND],
+        "ladder": [GATE, READ, SEND],
+        "tiers": [
+            ("intent_router", {"rules": [{"route": "a", "keywords": ["a"]}]}),
+            ("data_classifier", {}),
+            ("approval_gate", {"require_when": "classified"}),
+            ("tier_router", {"intents": {"b": "sim"}, "default_tier": "sim"}),
+        ],
+    }[shape]
     nodes = [IN, *(middle[number % len(middle)] for number in range(size - 2)), OUT]
     value = h.chain(*nodes)
     if shape == "ladder":

@@ -151,7 +151,7 @@ def load(root: Path, **more: Any) -> Overlay:
         beside=more.get("beside", ()),
         variables=more.get("variables", {}),
     )
-    (overlay,) = h.domain().load_overlays(locations)
+    overlay, *_ = h.domain().load_overlays(locations)
     return overlay
 
 

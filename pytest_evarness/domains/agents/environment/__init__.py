@@ -14,7 +14,9 @@ from pytest_evarness.domains.agents.environment.base import (
     parse_tool_rules,
 )
 from pytest_evarness.domains.agents.environment.loop import loop_keys
+from pytest_evarness.domains.agents.environment.memory import memory_keys
 from pytest_evarness.domains.agents.environment.rule import provider_fault
+from pytest_evarness.domains.agents.environment.tier import tier_keys
 
 if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import EnvironmentKey
@@ -29,5 +31,5 @@ __all__ = [
 
 
 def environment_keys() -> tuple[EnvironmentKey, ...]:
-    """Every key, also those that are refused until a node reads them."""
-    return (*base_keys(), *loop_keys())
+    """Every key, one family after the other."""
+    return (*base_keys(), *loop_keys(), *memory_keys(), *tier_keys())

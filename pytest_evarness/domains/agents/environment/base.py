@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -31,13 +31,6 @@ __all__ = ["VIAS", "base_keys", "parse_llm_rules", "parse_tool_rules"]
 
 VIAS = ("user_turn", "tool_result", "document", "memory")
 """Where an attack's marker is injected."""
-
-_ABSENT_KEYS = {
-    "episodic": "the memory nodes that read it",
-    "facts": "the memory nodes that read it",
-    "instructions": "the memory nodes that read it",
-    "tiers": "the tier router that reads it",
-}
 
 
 class _LlmRule(Strict):
@@ -82,8 +75,12 @@ class _Said(Strict):
     text: str
 
 
+class _JudgeMatch(Match):
+    judge: Absent[Annotated[str, Field(min_length=1)]] = None
+
+
 class _JudgeRule(Strict):
-    match: Absent[Match] = None
+    match: Absent[_JudgeMatch] = None
     scores: Absent[_Scores] = None
     respond: Absent[_Said] = None
     times: Absent[Times] = None
@@ -324,14 +321,6 @@ def _names_faults(value: object, what: str) -> list[Fault]:
 # -- the kernel's view -------------------------------------------------------------------------
 
 
-def _later(name: str, reader: str) -> Callable[[Json], tuple[Json, list[Fault]]]:
-    def parse(value: Json) -> tuple[Json, list[Fault]]:
-        problem = f"{quoted(name)} is not in this version ({reader} comes later)"
-        return None, [Fault((), problem, at_key=True, code="not_in_this_version")]
-
-    return parse
-
-
 def _when_schema() -> dict[str, Any]:
     return {"anyOf": [{"const": "always"}, _First.model_json_schema(), _Rate.model_json_schema()]}
 
@@ -348,9 +337,9 @@ def _target_schema(names: tuple[str, ...], *, has_delay: bool) -> dict[str, Any]
 
 
 def base_keys() -> tuple[EnvironmentKey, ...]:
-    """Every key, also those that are refused until a node reads them."""
+    """Every key of this module."""
     decision = {"anyOf": [{"enum": ["approve", "reject"]}, schema_of(_Decision)]}
-    keys = [
+    return (
         EnvironmentKey(
             "approvals",
             "A person's decision for each approval gate; a gate without one pauses the run.",
@@ -410,9 +399,4 @@ def base_keys() -> tuple[EnvironmentKey, ...]:
                 ),
             },
         ),
-    ]
-    keys += (
-        EnvironmentKey(name, "Not in this version.", _later(name, reader), {"not": {}})
-        for name, reader in _ABSENT_KEYS.items()
     )
-    return tuple(keys)

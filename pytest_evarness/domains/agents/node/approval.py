@@ -9,7 +9,7 @@ from pydantic import Field
 
 from pytest_evarness.core.interfaces import NodeBlocked, RunPaused
 from pytest_evarness.domains.agents.authority import Grant
-from pytest_evarness.domains.agents.flow import asks
+from pytest_evarness.domains.agents.egress import classification_of, is_at_least
 from pytest_evarness.domains.agents.manifest import canonical
 from pytest_evarness.domains.agents.node.declare import ANY, declare
 from pytest_evarness.domains.agents.node.tool import arguments_of
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["APPROVAL_GATE"]
 
-_CLASSIFICATION = "public"  # nothing in this version classifies a run
+# From which class on a gate asks.
+_ASKS_FROM = {"always": "public", "classified": "internal", "personal_or_secret": "personal"}
 
 
 class _ApprovalGate(Strict):
@@ -53,10 +54,11 @@ def _artifact(values: list[Any], context: Context) -> dict[str, Any]:
 def _approval_gate(inputs: Mapping[str, list[Any]], config: _ApprovalGate, context: Context) -> Any:
     values = inputs.get("in", [])
     state = state_of(context)
-    if not asks(context.graph.nodes[context.node_id]):
+    classification = classification_of(context)
+    if not is_at_least(classification, _ASKS_FROM[config.require_when]):
         context.emit(
             "approval_skipped",
-            {"require_when": config.require_when, "classification": _CLASSIFICATION},
+            {"require_when": config.require_when, "classification": classification},
         )
         return forwarded(values)
     decision = state.decision(context.node_id)
@@ -67,7 +69,7 @@ def _approval_gate(inputs: Mapping[str, list[Any]], config: _ApprovalGate, conte
             {
                 "prompt": config.prompt,
                 "preview": preview,
-                "classification": _CLASSIFICATION,
+                "classification": classification,
                 **_artifact(values, context),
             },
         )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from pytest_evarness.core.interfaces import NodeBlocked
 from pytest_evarness.core.vocabulary import approximate_tokens
+from pytest_evarness.domains.agents.extension import INTERCEPTOR_RULE
+from pytest_evarness.domains.agents.node.citation import CITATION_CHECK, check_citations
 from pytest_evarness.domains.agents.node.declare import declare
+from pytest_evarness.domains.agents.node.policy import forbidden_term
+from pytest_evarness.domains.agents.personal import redact, scrub, tell_redaction
 from pytest_evarness.domains.agents.state import state_of
 from pytest_evarness.domains.agents.text import digest_of_text, joined
 from pytest_evarness.source.model import Strict
@@ -21,50 +24,16 @@ if TYPE_CHECKING:
 
 __all__ = ["CHAIN_RULES", "INTERCEPTOR", "VALIDATING_RULE", "scrub"]
 
-# Each expression starts only where no earlier character could belong to the same match, so a
-# long text costs one pass. Longer forms first: a card number holds what looks like a phone number.
-_PERSONAL: tuple[tuple[str, re.Pattern[str]], ...] = (
-    (
-        "email",
-        re.compile(
-            r"(?<![\w.%+-])[\w.%+-]{1,64}"
-            r"@(?:[A-Za-z0-9][A-Za-z0-9-]{0,62}\.){1,8}[A-Za-z]{2,24}\b"
-        ),
-    ),
-    ("credit_card", re.compile(r"(?<![\d-])\d(?:[ -]?\d){12,15}(?![ -]?\d)")),
-    ("ssn", re.compile(r"(?<![\d-])\d{3}-\d{2}-\d{4}(?![\d-])")),
-    (
-        "phone",
-        re.compile(
-            r"(?<![\w+])(?:\+\d{8,15}"
-            r"|(?:\+?\d{1,3}[ .-])?(?:\(\d{3}\)[ ]?|\d{3}[ .-])\d{3}[ .-]\d{4})(?!\d)"
-        ),
-    ),
-)
-
-
-def scrub(text: str) -> tuple[str, dict[str, int]]:
-    """Replace personal data by its kind in brackets; how often each kind was met."""
-    counts: dict[str, int] = {}
-    for name, pattern in _PERSONAL:
-        text, count = pattern.subn(f"[{name.upper()}]", text)
-        if count:
-            counts[name] = count
-    return text, counts
-
 
 def _pii_scrub(text: str, context: Context) -> str:
-    text, counts = scrub(text)
-    count = sum(counts.values())
-    context.emit("interceptor_applied", {"rule": "pii_scrub", "count": count})
-    if count:
-        context.emit("redaction_applied", {"count": count, "rules_hit": sorted(counts)})
-    return text
+    made = redact(text)
+    context.emit("interceptor_applied", {"rule": "pii_scrub", "count": made.count})
+    tell_redaction(made, context)
+    return made.text
 
 
 def _policy_check(text: str, context: Context) -> str:
-    folded = text.casefold()
-    term = next((term for term in state_of(context).blocklist() if term.casefold() in folded), None)
+    term = forbidden_term(text, state_of(context).blocklist())
     if term is None:
         context.emit("interceptor_applied", {"rule": "policy_check", "verdict": "allow"})
         return text
@@ -95,26 +64,42 @@ CHAIN_RULES: Mapping[str, Callable[[str, Context], str]] = {
     "policy_check": _policy_check,
     "schema_validate": _schema_validate,
     "audit_tap": _audit_tap,
+    CITATION_CHECK: check_citations,
 }
 VALIDATING_RULE = "schema_validate"
 
 
-_Rule = Literal["pii_scrub", "policy_check", "schema_validate", "audit_tap"]
-
-
-def _default_chain() -> list[_Rule]:
+def _default_chain() -> list[str]:
     return ["pii_scrub", "policy_check"]
 
 
 class _Interceptor(Strict):
-    chain: Annotated[list[_Rule], Field(min_length=1)] = Field(default_factory=_default_chain)
+    chain: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)] = Field(
+        default_factory=_default_chain
+    )
 
 
 def _interceptor(inputs: Mapping[str, list[Any]], config: _Interceptor, context: Context) -> str:
     text = joined(inputs.get("in", []))
     for rule in config.chain:
-        text = CHAIN_RULES[rule](text, context)
+        packaged = CHAIN_RULES.get(rule)
+        text = _added(rule, text, context) if packaged is None else packaged(text, context)
     return text
+
+
+def _added(name: str, text: str, context: Context) -> str:
+    """A rule of a plug-in: it changes a text or stops it, and what it did is told for it."""
+    rule = state_of(context).extension(INTERCEPTOR_RULE, name)
+    try:
+        made = rule(text)
+    except NodeBlocked:
+        context.emit("interceptor_applied", {"rule": name, "verdict": "deny"})
+        raise
+    if not isinstance(made, str):
+        raise TypeError(f"interceptor rule '{name}' must give a text (got {type(made).__name__})")
+    payload: JsonObject = {"rule": name, "verdict": "allow", "changed": made != text}
+    context.emit("interceptor_applied", payload)
+    return made
 
 
 INTERCEPTOR = declare(
@@ -124,5 +109,5 @@ INTERCEPTOR = declare(
     _interceptor,
     inputs={"in": "text"},
     output="text",
-    emits=("interceptor_applied", "redaction_applied"),
+    emits=("citation_checked", "interceptor_applied", "redaction_applied"),
 )

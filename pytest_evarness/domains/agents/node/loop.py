@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from pytest_evarness.core.interfaces import NodeBlocked
+from pytest_evarness.domains.agents.egress import EGRESS_EVENTS
 from pytest_evarness.domains.agents.gateway import Request, ToolError, call_tool
 from pytest_evarness.domains.agents.node.declare import declare
 from pytest_evarness.domains.agents.node.loop_grounding import GroundingRules, check_grounding
@@ -208,6 +209,7 @@ LOOP_CONTROLLER = declare(
         "loop_guard",
         "grounding_checked",
         "loop_finished",
+        *EGRESS_EVENTS,
         *EFFECT_TYPES,
     ),
     traits=frozenset({"model", "tool"}),

@@ -10,6 +10,8 @@ from pydantic import Field
 
 from pytest_evarness.core.interfaces import EnvironmentExhausted
 from pytest_evarness.core.vocabulary import approximate_tokens
+from pytest_evarness.domains.agents.budget import admit_model_call
+from pytest_evarness.domains.agents.egress import EGRESS_EVENTS, allow_model
 from pytest_evarness.domains.agents.node.declare import declare
 from pytest_evarness.domains.agents.state import state_of
 from pytest_evarness.domains.agents.text import compact, cut_to_tokens, digest_of_text, joined
@@ -63,7 +65,9 @@ def ask_model(
     """
     state = state_of(context)
     tokens = approximate_tokens(text)
+    max_tokens = admit_model_call(tokens, max_tokens, context)
     settings = {"temperature": temperature, "max_tokens": max_tokens}
+    allow_model(context)
     context.emit(
         "llm_request",
         {
@@ -81,6 +85,9 @@ def ask_model(
     if "error" in faults:
         _fail("injected: the model's provider reported an error", context, "llm.error")
     respond = answer(state.call(text))
+    # What an answer costs is spent and waited for, whatever the answer is.
+    context.run_totals.cost_usd += float(respond.get("cost_usd", 0.0))
+    context.clock.advance_ms(respond.get("latency_ms", 0))
     if "error" in respond:
         _fail(respond["error"], context)
     return _reply(respond, max_tokens, context, is_cut_short="truncate" in faults)
@@ -98,7 +105,8 @@ def _reply(
         text = cut_to_tokens(text, max_tokens)
     is_cut = text != whole
     tokens = approximate_tokens(text)
-    payload: dict[str, Any] = {"tokens": tokens, "cost_usd": 0.0, "preview": text}
+    payload: dict[str, Any] = {"tokens": tokens, "preview": text}
+    payload["cost_usd"] = float(respond.get("cost_usd", 0.0))
     if is_cut:
         payload["truncated"] = True
     elif call is not None:
@@ -156,6 +164,6 @@ LLM = declare(
     _llm,
     inputs={"in": "prompt"},
     output="text",
-    emits=("llm_request", "llm_response", "llm_error"),
+    emits=("llm_request", "llm_response", "llm_error", *EGRESS_EVENTS),
     traits=frozenset({"model"}),
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
+from pytest_evarness.domains.agents.egress import EGRESS_EVENTS
 from pytest_evarness.domains.agents.gateway import Request, call_tool
 from pytest_evarness.domains.agents.manifest import canonical
 from pytest_evarness.domains.agents.node.declare import declare
@@ -114,6 +115,13 @@ TOOL = declare(
     _tool,
     inputs={"in": "text"},
     output="documents",
-    emits=("tool_called", "tool_result", "tool_error", "policy_decision", "budget_breached", *EFFECT_TYPES),
+    emits=(
+        "tool_called",
+        "tool_result",
+        "tool_error",
+        "policy_decision",
+        *EGRESS_EVENTS,
+        *EFFECT_TYPES,
+    ),
     traits=frozenset({"tool"}),
 )

@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_evarness.core.event import EventType
-from pytest_evarness.domains.agents.vocabulary import base, loop
+from pytest_evarness.domains.agents.vocabulary import base, egress, judging, knowledge, loop, memory, observing
 from pytest_evarness.domains.agents.vocabulary.base import (
     CHAIN,
     CLASSIFICATIONS,
     DENIALS,
     LAYOUTS,
-    NAMED_ONLY,
     PERSONAL,
 )
 
@@ -36,7 +35,7 @@ __all__ = [
 
 SOURCE = "agents"
 
-_FAMILIES = (base, loop)
+_FAMILIES = (base, egress, judging, knowledge, loop, memory, observing)
 
 _TYPES = {name: entry for family in _FAMILIES for name, entry in family.TYPES.items()}
 
@@ -49,5 +48,5 @@ EMITTED = frozenset(_TYPES)
 
 def register_events(registry: Registry) -> None:
     """Add the vocabulary to ``registry``."""
-    for name, (doc, schema) in {**_TYPES, **NAMED_ONLY}.items():
+    for name, (doc, schema) in _TYPES.items():
         registry.event_types.register(name, EventType(name, schema, doc, SOURCE, has_node=True))

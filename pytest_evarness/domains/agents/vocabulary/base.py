@@ -12,6 +12,7 @@ from pytest_evarness.domains.agents.vocabulary.shape import (
     MAPPING,
     TEXT,
     one_of,
+    one_of_ours,
     payload,
 )
 
@@ -21,7 +22,6 @@ __all__ = [
     "DENIALS",
     "GOVERNANCE",
     "LAYOUTS",
-    "NAMED_ONLY",
     "PERSONAL",
     "TYPES",
 ]
@@ -29,7 +29,7 @@ __all__ = [
 CLASSIFICATIONS = ("public", "internal", "personal", "secret")
 """From what may go anywhere to what may go nowhere."""
 
-CHAIN = ("pii_scrub", "policy_check", "schema_validate", "audit_tap")
+CHAIN = ("pii_scrub", "policy_check", "schema_validate", "audit_tap", "citation_check")
 """The rules of an interceptor."""
 
 LAYOUTS = ("answer_with_context", "plain_qa")
@@ -45,6 +45,7 @@ DENIALS = (
     "approval_missing",
     "approval_stale",
     "approval_used",
+    "egress",
 )
 """Why a call is refused, in the order in which the gates stand."""
 
@@ -72,6 +73,16 @@ GOVERNANCE = frozenset(
 
 _REVISION = {"revision": {"type": "string", "description": "`policy.revision` of the scenario."}}
 _DOCUMENT = payload({"id": TEXT, "subject": TEXT, "text": TEXT})
+_ENTERED = payload(
+    {
+        "kind": one_of_ours(*PERSONAL),
+        "seq": COUNT,
+        "type": TEXT,
+        "path": {"type": "array", "items": {"type": ["string", "integer"]}},
+        "start": COUNT,
+        "end": COUNT,
+    }
+)
 _COVERED = {
     "tool": {"type": "string", "description": "The one call that the approval is for."},
     "args": {"type": "object", "description": "The arguments of that call."},
@@ -121,8 +132,9 @@ TYPES: dict[str, tuple[str, dict[str, Any]]] = {
     "interceptor_applied": (
         "One rule of an interceptor's chain looked at the text.",
         payload(
-            {"rule": one_of(*CHAIN)},
+            {"rule": one_of_ours(*CHAIN)},
             {
+                "changed": {"type": "boolean", "description": "A plug-in's rule changed the text."},
                 "count": COUNT,
                 "verdict": one_of("allow", "deny"),
                 "term": TEXT,
@@ -137,8 +149,20 @@ TYPES: dict[str, tuple[str, dict[str, Any]]] = {
         payload(
             {
                 "count": {"type": "integer", "minimum": 1},
-                "rules_hit": {"type": "array", "items": one_of(*PERSONAL)},
-            }
+                "rules_hit": {"type": "array", "items": one_of_ours(*PERSONAL)},
+            },
+            {
+                "entered": {
+                    "type": "array",
+                    "items": _ENTERED,
+                    "description": "Where each datum stood first; the datum itself is not here.",
+                },
+                "unplaced": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "Data of which no earlier event tells where they entered.",
+                },
+            },
         ),
     ),
     "approval_requested": (
@@ -266,31 +290,21 @@ TYPES: dict[str, tuple[str, dict[str, Any]]] = {
                 "total_tokens": COUNT,
                 "budget": COUNT,
                 "truncated_docs": COUNT,
-            }
+            },
+            {"ids": {"type": "array", "items": TEXT}},
         ),
     ),
-    "memory_read": ("A memory was read.", payload({"turns": COUNT, "tokens": COUNT})),
     "audit_flushed": (
         "An audit log was written.",
-        payload({"events_shipped": COUNT, "governance_events": COUNT, "digest": DIGEST}),
-    ),
-}
-
-NAMED_ONLY: dict[str, tuple[str, dict[str, Any]]] = {
-    # No node of this version emits it. The packaged contracts name it, and a recorded trace may
-    # hold it, so it is part of the vocabulary.
-    "panel_verdict": (
-        "A panel of judges voted.",
-        payload({"passed": FLAG, "evaluated": COUNT}, {"votes": {"type": ["array", "object"]}}),
-    ),
-    "egress_checked": (
-        "A text was about to leave.",
         payload(
+            {"events_shipped": COUNT, "governance_events": COUNT, "digest": DIGEST},
             {
-                "destination": one_of("sim", "local", "cloud", "network"),
-                "classification": one_of(*CLASSIFICATIONS),
-                "verdict": one_of("allow", "deny"),
-            }
+                "dropped": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "Events for which the log had no room.",
+                }
+            },
         ),
     ),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["COUNT", "FLAG", "INJECTED", "MAPPING", "TEXT", "one_of", "payload"]
+__all__ = ["COUNT", "FLAG", "INJECTED", "MAPPING", "TEXT", "one_of", "one_of_ours", "payload"]
 
 TEXT: dict[str, Any] = {"type": "string"}
 COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
@@ -15,6 +15,11 @@ MAPPING: dict[str, Any] = {"type": "object"}
 def one_of(*words: str) -> dict[str, Any]:
     """One of these words."""
     return {"enum": list(words)}
+
+
+def one_of_ours(*words: str) -> dict[str, Any]:
+    """One of these words, or a name of a plug-in's own, which holds a dot."""
+    return {"anyOf": [one_of(*words), {"type": "string", "pattern": r"\."}]}
 
 
 def payload(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -1,0 +1,185 @@
+"""Personal data in texts: what counts as one, how it is replaced, where it entered a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_evarness.domains.agents.vocabulary import PERSONAL
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.interfaces import Context
+    from pytest_evarness.domains.agents.extension import RedactionRule
+
+__all__ = ["MAX_ENTERED", "Redaction", "kinds_in", "redact", "scrub", "tell_redaction"]
+
+MAX_ENTERED: Final = 50
+"""Data whose place of entry one event lists; the others are counted."""
+
+# Each expression starts only where no earlier character could belong to the same match, so a
+# long text costs one pass. Longer forms first: a card number holds what looks like a phone number.
+_PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
+    "email": re.compile(
+        r"(?<![\w.%+-])[\w.%+-]{1,64}"
+        r"@(?:[A-Za-z0-9][A-Za-z0-9-]{0,62}\.){1,8}[A-Za-z]{2,24}\b"
+    ),
+    "credit_card": re.compile(r"(?<![\d-])\d(?:[ -]?\d){12,15}(?![ -]?\d)"),
+    "ssn": re.compile(r"(?<![\d-])\d{3}-\d{2}-\d{4}(?![\d-])"),
+    "phone": re.compile(
+        r"(?<![\w+])(?:\+\d{8,15}"
+        r"|(?:\+?\d{1,3}[ .-])?(?:\(\d{3}\)[ ]?|\d{3}[ .-])\d{3}[ .-]\d{4})(?!\d)"
+    ),
+}
+assert tuple(_PATTERNS) == PERSONAL, "the vocabulary names the kinds in their order"
+
+
+@dataclass(slots=True)
+class Redaction:
+    """What became of a text.
+
+    Attributes:
+        counts: How often each kind was replaced.
+        data: Each distinct datum that was replaced, and its kind, in the order of meeting. It is
+            for :func:`tell_redaction` and stands in no event.
+    """
+
+    text: str
+    counts: dict[str, int] = field(default_factory=dict)
+    data: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many data were replaced."""
+        return sum(self.counts.values())
+
+
+def kinds_in(text: str) -> list[str]:
+    """The kinds of personal data that ``text`` holds."""
+    return list(redact(text).counts)
+
+
+def scrub(text: str) -> tuple[str, dict[str, int]]:
+    """Replace personal data by its kind in brackets; how often each kind was met."""
+    made = redact(text)
+    return made.text, made.counts
+
+
+def redact(
+    text: str,
+    kinds: Iterable[str] = PERSONAL,
+    *,
+    mask: str | None = None,
+    extra: Mapping[str, RedactionRule] | None = None,
+) -> Redaction:
+    """Replace personal data of these kinds.
+
+    Args:
+        text: Looked at kind by kind: the packaged ones in the order of ``PERSONAL``, then the
+            others by name, whatever order ``kinds`` has.
+        kinds: Names; one that is not packaged is looked up in ``extra``.
+        mask: What stands in their place; without it the kind in brackets.
+        extra: Rules of plug-ins.
+    """
+    wanted = set(kinds)
+    made = Redaction(text)
+    for name, pattern in _PATTERNS.items():
+        if name in wanted:
+            _replace(made, name, mask, partial(_spans, pattern))
+    for name in sorted(wanted - _PATTERNS.keys()):
+        _replace(made, name, mask, (extra or {})[name])
+    return made
+
+
+def _spans(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+    return (match.span() for match in pattern.finditer(text))
+
+
+def _replace(
+    made: Redaction,
+    name: str,
+    mask: str | None,
+    find: Callable[[str], Iterable[tuple[int, int]]],
+) -> None:
+    text = made.text
+    spans = _checked(name, find(text), len(text))
+    if not spans:
+        return
+    word = f"[{name.upper()}]" if mask is None else mask
+    parts, end = [], 0
+    for start, stop in spans:
+        parts += [text[end:start], word]
+        made.data.setdefault(text[start:stop], name)
+        end = stop
+    made.text = "".join([*parts, text[end:]])
+    made.counts[name] = len(spans)
+
+
+def _checked(name: str, found: Iterable[tuple[int, int]], length: int) -> list[tuple[int, int]]:
+    spans = list(found)
+    for start, stop in spans:
+        if not (0 <= start < stop <= length):
+            raise ValueError(f"{name}: no part of the text (got {start} to {stop} of {length})")
+    for (_, stop), (start, _) in pairwise(spans):
+        if start < stop:
+            raise ValueError(f"{name}: parts must be in order and apart (got {start} after {stop})")
+    return spans
+
+
+# -- where it entered ------------------------------------------------------------------------------
+
+
+def tell_redaction(made: Redaction, context: Context) -> None:
+    """Emit ``redaction_applied`` where something was replaced, with where each datum entered.
+
+    The places lead to the datum and do not repeat it: who may read the earlier event finds it
+    there, and whoever judges the run can look for it in every later one.
+    """
+    if not made.count:
+        return
+    entered, unplaced = _entries(made.data, context.events())
+    payload: dict[str, Any] = {
+        "count": made.count,
+        "rules_hit": sorted(made.counts),
+        "entered": entered,
+    }
+    if unplaced:
+        payload["unplaced"] = unplaced
+    context.emit("redaction_applied", payload)
+
+
+def _entries(
+    data: Mapping[str, str], events: Sequence[Mapping[str, Any]]
+) -> tuple[list[dict[str, Any]], int]:
+    """The first place of each datum, and how many have none that is told."""
+    missing = dict(list(data.items())[:MAX_ENTERED])
+    found: dict[str, dict[str, Any]] = {}
+    for event in events:
+        if not missing:
+            break
+        for path, text in _texts(event["payload"], ()):
+            for datum in [one for one in missing if one in text]:
+                start = text.index(datum)
+                found[datum] = {
+                    "kind": missing.pop(datum),
+                    "seq": event["seq"],
+                    "type": event["type"],
+                    "path": list(path),
+                    "start": start,
+                    "end": start + len(datum),
+                }
+    return [found[datum] for datum in data if datum in found], len(data) - len(found)
+
+
+def _texts(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key in sorted(value):
+            yield from _texts(value[key], (*path, key))
+    elif isinstance(value, Sequence):
+        for index, entry in enumerate(value):
+            yield from _texts(entry, (*path, index))
