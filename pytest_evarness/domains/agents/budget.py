@@ -6,13 +6,24 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.interfaces import NodeBlocked
+from pytest_evarness.domains.agents.flow import LOOP, Flow
 from pytest_evarness.domains.agents.state import state_of
 
 if TYPE_CHECKING:
+    from pytest_evarness.core.graph import Graph
     from pytest_evarness.core.interfaces import Context
     from pytest_evarness.domains.agents.state import RunState
 
-__all__ = ["DEGRADED_TOKENS", "Limit", "Spending", "admit_model_call", "admit_tool_call"]
+__all__ = [
+    "DEGRADED_TOKENS",
+    "TOKENS",
+    "TOOL_CALLS",
+    "Limit",
+    "Spending",
+    "admit_model_call",
+    "admit_tool_call",
+    "is_budget_enforced",
+]
 
 DEGRADED_TOKENS = 64
 """What an answer may have at most once a limit that degrades was exceeded."""
@@ -50,10 +61,10 @@ class Limit:
                 "budget": budget,
                 "limit": limit,
                 "used": used,
-                "limiter": self.node,
                 "on_breach": "degrade" if self.degrades else "abort",
             }
-            context.emit("budget_breached", payload)
+            # It is the limiter that speaks, at whatever node the call was meant.
+            context.emit("budget_breached", payload, node_id=self.node)
         if not self.degrades:
             raise NodeBlocked(f"rate_budget_limiter: {used} {budget} are over the limit of {limit}")
 
@@ -116,3 +127,15 @@ def admit_tool_call(context: Context) -> None:
         if used > limit.max_tool_calls:
             limit.exceed(TOOL_CALLS, used, context)
     spending.tool_calls = used
+
+
+def is_budget_enforced(graph: Graph) -> bool:
+    """Whether every model and every tool stands behind a limiter that refuses."""
+
+    def refuses(node: str) -> bool:
+        one = graph.nodes[node]
+        return one.type == "rate_budget_limiter" and one.config.get("on_breach") != "degrade"
+
+    spending = {node.id for node in graph.nodes.values() if node.type in ("llm", "tool", LOOP)}
+    flow = Flow.of(graph)
+    return bool(spending) and spending.isdisjoint(flow.reach(flow.roots, stop=refuses))

@@ -22,6 +22,7 @@ __all__ = [
     "stated_facts",
     "stated_instructions",
     "subject_key",
+    "target_of",
 ]
 
 KINDS = ("working", "episodic", "semantic", "procedural")
@@ -73,6 +74,12 @@ def ranked(entries: Iterable[Entry], query: str) -> list[Entry]:
     scored = [(-overlap(query, entry.said), -entry.salience, entry.id, entry) for entry in entries]
     # Two entries never share an id, so the entries themselves are never compared.
     return [entry for *_, entry in sorted(scored)]
+
+
+def target_of(written: str) -> tuple[str, str]:
+    """The kind of memory that a ``target`` names, and the key under which a note stands."""
+    kind, colon, key = written.partition(":")
+    return (kind, key) if kind == "working" and colon and key else (written, DEFAULT_KEY)
 
 
 def stated_facts(text: str) -> list[tuple[str, str]]:

@@ -23,9 +23,19 @@ _PATTERNS = (
         ("happy", "failure"),
     ),
     (
+        "rag_with_citations",
+        "An answer leaves only with citations of what was retrieved.",
+        ("happy", "no_documents", "poisoned"),
+    ),
+    (
         "refund_desk",
         "A refund is booked and paid once, also when the answer gets lost.",
         ("keyed", "unkeyed"),
+    ),
+    (
+        "judge_panel_review",
+        "A draft is published only where a panel passed it and an editor agreed.",
+        ("happy", "disagreement", "inquorate"),
     ),
 )
 

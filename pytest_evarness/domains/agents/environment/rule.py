@@ -101,15 +101,17 @@ class ToolCall(Strict):
 
 
 class Respond(Strict):
-    """What a scripted model answers: exactly one of these."""
+    """What a scripted model answers: exactly one of the first three."""
 
     text: Absent[str] = None
     tool_call: Absent[ToolCall] = None
     error: Absent[str] = None
+    cost_usd: Absent[Annotated[float, Field(ge=0, le=1_000_000)]] = None
+    latency_ms: Absent[Annotated[int, Field(ge=0, le=86_400_000)]] = None
 
     @model_validator(mode="after")
     def _one(self) -> Respond:
-        if len(self.model_fields_set) != 1:
+        if len({"text", "tool_call", "error"} & self.model_fields_set) != 1:
             raise refuse("must hold exactly one answer", rule="text, tool_call or error")
         return self
 

@@ -50,7 +50,7 @@ def _audit_log_sink(
     # What is sealed is what the block left: a run that is observed behind it writes nothing more.
     if context.world is not None and not context.observes:
         context.world.audit.ship(context.node_id, log)
-    payload = {
+    payload: dict[str, Any] = {
         "events_shipped": len(lines),
         "governance_events": len(governance),
         "digest": digest_of_text(log),

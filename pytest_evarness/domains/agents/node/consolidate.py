@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, field_validator
 
 from pytest_evarness.core.vocabulary import approximate_tokens
-from pytest_evarness.domains.agents.memory import DEFAULT_KEY
+from pytest_evarness.domains.agents.memory import target_of
 from pytest_evarness.domains.agents.node.declare import declare
 from pytest_evarness.domains.agents.node.memory import add_episode, add_fact, add_note
 from pytest_evarness.domains.agents.text import cut_to_tokens, text_of
@@ -23,19 +22,12 @@ if TYPE_CHECKING:
 
     from pytest_evarness.core.interfaces import Context
 
-__all__ = ["SUBJECT", "SUMMARY_CONSOLIDATOR", "summary_of", "target_of"]
+__all__ = ["SUBJECT", "SUMMARY_CONSOLIDATOR", "summary_of"]
 
 SUBJECT = "summary"
 """What a summary that becomes a fact is about, and the role of the message that holds it."""
 
 _TARGETS = ("working", "episodic", "semantic")
-_TARGET = re.compile(r"(working):(.+)", re.DOTALL)
-
-
-def target_of(written: str) -> tuple[str, str]:
-    """The kind of memory that a ``target`` names, and the key under which a note stands."""
-    found = _TARGET.fullmatch(written)
-    return (found[1], found[2]) if found is not None else (written, DEFAULT_KEY)
 
 
 class _Consolidator(Strict):

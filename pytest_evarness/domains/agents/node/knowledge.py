@@ -11,9 +11,11 @@ from pydantic import Field
 from pytest_evarness.core.interfaces import NodeBlocked
 from pytest_evarness.core.vocabulary import approximate_tokens
 from pytest_evarness.domains.agents.gateway import documents_of
+from pytest_evarness.domains.agents.node.citation import Sources
 from pytest_evarness.domains.agents.node.declare import declare
 from pytest_evarness.domains.agents.state import state_of
 from pytest_evarness.domains.agents.text import cut_to_tokens, joined, text_of
+from pytest_evarness.domains.agents.words import overlap
 from pytest_evarness.source.model import Strict
 
 if TYPE_CHECKING:
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CONTEXT_ASSEMBLER", "CONVERSATION_BUFFER", "RETRIEVER", "score_of"]
 
-_WORDS = re.compile(r"\w+")
 _SENTENCE = re.compile(r".*?[.!?](?=\s|$)", re.DOTALL)
 
 _Inputs = Mapping[str, list[Any]]
@@ -48,9 +49,7 @@ def score_of(document: Mapping[str, Any], query: str) -> float:
     hint = document.get("score_hint")
     if isinstance(hint, int | float) and not isinstance(hint, bool):
         return float(hint)
-    wanted = set(_WORDS.findall(query.casefold()))
-    held = set(_WORDS.findall(f"{document['subject']} {document['text']}".casefold()))
-    return len(wanted & held) / len(wanted) if wanted else 0.0
+    return overlap(query, f"{document['subject']} {document['text']}")
 
 
 def _retriever(inputs: _Inputs, config: _Retriever, context: Context) -> list[dict[str, Any]]:
@@ -204,6 +203,7 @@ def _context_assembler(
         segments["documents"] = _tokens([document["text"] for document in kept])
     whole = {(document["id"], document["text"]) for document in documents}
     untouched = sum((document["id"], document["text"]) in whole for document in kept)
+    ids = [document["id"] for document in kept]
     context.emit(
         "context_snapshot",
         {
@@ -211,8 +211,10 @@ def _context_assembler(
             "total_tokens": sum(segments.values()),
             "budget": budget,
             "truncated_docs": len(documents) - untouched,
+            "ids": ids,
         },
     )
+    state_of(context).part(Sources).ids = ids
     return {"system": config.system, "memory": memory, "documents": kept, "question": question}
 
 

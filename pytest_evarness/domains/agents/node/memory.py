@@ -7,7 +7,6 @@ gives it to remember; so no node hands over what it has just written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
@@ -24,7 +23,7 @@ from pytest_evarness.domains.agents.memory import (
     stated_instructions,
 )
 from pytest_evarness.domains.agents.node.declare import declare
-from pytest_evarness.domains.agents.node.interceptor import scrub
+from pytest_evarness.domains.agents.personal import redact, tell_redaction
 from pytest_evarness.domains.agents.state import state_of
 from pytest_evarness.domains.agents.text import digest_of_value, forwarded, joined
 from pytest_evarness.source.model import Strict
@@ -165,28 +164,13 @@ class _Semantic(Strict):
     redact_before_write: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class _Redacted:
-    subject: str
-    text: str
-    counts: Mapping[str, int]
-
-
-def _redacted(subject: str, text: str) -> _Redacted:
-    subject, in_subject = scrub(subject)
-    text, in_text = scrub(text)
-    kinds = sorted({*in_subject, *in_text})
-    counts = {kind: in_subject.get(kind, 0) + in_text.get(kind, 0) for kind in kinds}
-    return _Redacted(subject, text, counts)
-
-
 def add_fact(
     subject: str,
     text: str,
     context: Context,
     *,
     conflict: Conflict = "latest_wins",
-    redact: bool = True,
+    masks: bool = True,
 ) -> None:
     """Write a fact.
 
@@ -195,13 +179,13 @@ def add_fact(
     """
     memories = state_of(context).part(Memories)
     more: dict[str, Any] = {}
-    if redact:
-        clean = _redacted(subject, text)
-        subject, text = clean.subject, clean.text
-        if clean.counts:
-            count = sum(clean.counts.values())
-            context.emit("redaction_applied", {"count": count, "rules_hit": list(clean.counts)})
-            more["redacted"] = count
+    if masks:
+        # As one text, so that one event tells what was masked; no subject has a line break.
+        made = redact(f"{subject}\n{text}")
+        subject, _, text = made.text.partition("\n")
+        tell_redaction(made, context)
+        if made.count:
+            more["redacted"] = made.count
     same = memories.about(subject)
     if any(entry.text == text for entry in same):
         _skipped("semantic", "known", context, subject=subject)
@@ -229,7 +213,7 @@ def _semantic(inputs: _Inputs, config: _Semantic, context: Context) -> _Messages
             statement,
             context,
             conflict=config.conflict,
-            redact=config.redact_before_write,
+            masks=config.redact_before_write,
         )
     return found
 
