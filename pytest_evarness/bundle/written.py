@@ -1,8 +1,7 @@
 """The plan held against the scenario that the case encloses: what is written there was planned.
 
-Definitions of checks, expectations and contracts are what a loader makes of the text, and are
-taken on the signer's word; that there is an item for each thing that is written, as hard as it is
-written, can be told.
+That there is an item for each thing that is written, as hard as it is written, is told here; that
+it judges what is written, in ``defined``.
 """
 
 from __future__ import annotations

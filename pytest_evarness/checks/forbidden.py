@@ -28,7 +28,14 @@ if TYPE_CHECKING:
     from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.core.trace import TraceEvent
 
-__all__ = ["DESCRIPTIONS", "HTTP_TYPES", "SQL_TYPES", "UNMATCHED", "judge_forbidden"]
+__all__ = [
+    "DESCRIPTIONS",
+    "HTTP_TYPES",
+    "SQL_TYPES",
+    "UNMATCHED",
+    "judge_forbidden",
+    "strict_services",
+]
 
 HTTP_TYPES = frozenset({"http_mock"})
 SQL_TYPES = frozenset({"sqlite", "postgres", "mysql"})
@@ -49,6 +56,20 @@ DESCRIPTIONS = {
 """What each rule demands, in words."""
 
 _CONTEXT = 1000
+
+
+def strict_services(services: Mapping[str, Any]) -> list[str]:
+    """Mocks that let no request pass that no route is for, sorted; services are normalised."""
+    return sorted(name for name, config in services.items() if _is_strict(config))
+
+
+def _is_strict(config: Any) -> bool:
+    if not isinstance(config, Mapping) or config.get("type") not in HTTP_TYPES:
+        return False
+    strict = config.get("strict")
+    if isinstance(strict, bool):
+        return strict
+    return config.get("allow_unmatched") is not True and config.get("default_response") is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,8 +53,11 @@ __all__ = [
     "PRIMITIVES",
     "Contract",
     "from_definition",
+    "inline_id",
     "parse_contract",
 ]
+
+_NO_NAME: Final = re.compile(r"[^A-Za-z0-9_.:-]+")
 
 PRIMITIVES: Final = ("never", "eventually", "every", "precedes", "leads_to", "at_most")
 IDENTITY_PATHS: Final = ("tool", "capability", "service", "node_id", "provider", "classification")
@@ -234,6 +237,11 @@ def _named_types(value: Any) -> Iterable[str]:
 
 def _texts(value: Any) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def inline_id(name: str) -> str:
+    """The id of a contract that stands in a scenario, whose own id may be any printable text."""
+    return _NO_NAME.sub("-", name).lstrip("-.:") or "inline"
 
 
 def parse_contract(

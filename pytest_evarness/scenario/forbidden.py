@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_evarness.checks.forbidden import HTTP_TYPES, SQL_TYPES, UNMATCHED
+from pytest_evarness.checks.forbidden import HTTP_TYPES, SQL_TYPES, UNMATCHED, strict_services
 from pytest_evarness.core.execution import CUSTOM_TRAIT
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.quote import nearest, one_of, quoted
@@ -70,8 +70,8 @@ class Rules:
 
     def unmatched(self) -> JsonObject | None:
         """The rule that strict mocks bring; None where no service is strict."""
-        strict = [name for name, config in self._services.items() if _is_strict(config)]
-        return self._sealed(UNMATCHED, sorted(strict)) if strict else None
+        strict = strict_services(self._services)
+        return self._sealed(UNMATCHED, strict) if strict else None
 
     def _sealed(self, rule: str, names: list[str]) -> JsonObject:
         made: dict[str, Json] = {
@@ -129,16 +129,6 @@ class Rules:
         """Whether what stands before a dot can be a service alone, and no schema of a database."""
         kinds = {config.get("type") for config in self._services.values()}
         return kinds <= {*HTTP_TYPES, "mysql", "sqlite"}
-
-
-def _is_strict(config: Any) -> bool:
-    """Whether a mock lets no request pass that no route is for."""
-    if not isinstance(config, Mapping) or config.get("type") not in HTTP_TYPES:
-        return False
-    strict = config.get("strict")
-    if isinstance(strict, bool):
-        return strict
-    return config.get("allow_unmatched") is not True and config.get("default_response") is None
 
 
 def _unknown(name: str, known: Any, what: str, several: str) -> Fault:

@@ -5,7 +5,6 @@ Order and hardness: docs/verdicts.md. Nothing is judged here.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -45,7 +44,6 @@ __all__ = ["VACUITY", "Contracts", "ItemPlan", "Planner", "texts_of"]
 
 Path_ = tuple[str | int, ...]
 
-_NO_NAME = re.compile(r"[^A-Za-z0-9_.:-]+")
 
 _NOTHING: JsonObject = {}
 
@@ -143,10 +141,9 @@ class Contracts:
         **more: Any,
     ) -> tuple[Contract | None, list[Fault]]:
         """A contract whose ``assert`` stands in the scenario; paths begin with ``assert``."""
-        from pytest_evarness.contract.model import parse_contract
+        from pytest_evarness.contract.model import inline_id, parse_contract
 
-        # An invariant's id may be any printable text; the name inside the definition is narrower.
-        contract_id = _NO_NAME.sub("-", contract_id).lstrip("-.:") or "inline"
+        contract_id = inline_id(contract_id)
         key = (
             contract_id,
             id(body),

@@ -60,6 +60,7 @@ APPROVAL_FIRST = {
     "precedes": {"first": {"type": "approval_granted"}, "second": {"type": "tool_called"}}
 }
 NO_SEND_AFTER_REJECTION = {"never": {"type": "tool_called", "after": {"type": "approval_rejected"}}}
+ENDS = {"eventually": {"type": "run_finished"}}
 GIT = {"commit": "c" * 40, "tree": "d" * 40, "clean": True}
 CASE_DEFAULTS: dict[str, str | None] = {"approve": "approve", "reject": "reject", "pending": None}
 
@@ -147,20 +148,23 @@ def compiled_of(spec: Spec) -> CompiledCase:
     )
 
 
-def definition_of(name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+def definition_of(name: str, body: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     from pytest_evarness.contract.model import parse_contract
 
-    contract, faults = parse_contract(
-        name, {"owner": "governance", "assert": body}, registry=registry()
-    )
+    contract, faults = parse_contract(name, {"assert": body, **more}, registry=registry())
     assert contract is not None, faults
     return json.loads(c1.text(contract.definition()))  # type: ignore[no-any-return]
+
+
+def expectation_of(spec: Spec) -> dict[str, Any]:
+    empty: dict[str, Any] = {"status": "completed", "nodes_run": [], "nodes_not_run": []}
+    return {**empty, **spec.expect, "written": True}
 
 
 def items_of(spec: Spec) -> tuple[PlannedItem, ...]:
     items = [
         PlannedItem("reproduces", "reproduces", gate=True, definition={}),
-        PlannedItem("expect", "expect", gate=True, definition=dict(spec.expect), path=spec.file),
+        PlannedItem("expect", "expect", gate=True, definition=expectation_of(spec), path=spec.file),
     ]
     for name, body in spec.contracts.items():
         items.append(
@@ -170,7 +174,7 @@ def items_of(spec: Spec) -> tuple[PlannedItem, ...]:
                 gate=True,
                 version=1,
                 severity=Severity.CRITICAL,
-                definition=definition_of(name, body),
+                definition=definition_of(name, body, owner="governance"),
                 description=f"{name} holds",
                 path="contracts/send.yaml",
                 line=3,
@@ -203,7 +207,7 @@ def items_of(spec: Spec) -> tuple[PlannedItem, ...]:
                 "trace",
                 decides=False,
                 weight=Fraction(weight),
-                definition=definition_of(name, {"eventually": {"type": "run_finished"}}),
+                definition=definition_of(name, ENDS),
                 path=spec.file,
                 because=INLINE,
             )
@@ -234,11 +238,11 @@ def planned_of(spec: Spec) -> PlannedCase:
 
 def scenario_of(spec: Spec) -> str:
     named: dict[str, Any] = {name: {} for name in spec.contracts}
-    for name in spec.checks:
+    for name, text in spec.checks.items():
         entry = {"description": f"{name} is so", "gate": True, "weight": 0}
-        named[name] = {**entry, "check": {"type": "probe"}}
+        named[name] = {**entry, "check": {"type": "probe", "path": "a.txt", "equals": text}}
     for name, weight in spec.soft.items():
-        named[name] = {"weight": float(weight), "check": {"type": "trace"}}
+        named[name] = {"weight": float(weight), "check": {"type": "trace", "assert": ENDS}}
     entries: dict[str, Any] = {"invariants": named} if named else {}
     if spec.threshold is not None:
         entries["scoring"] = {"pass_threshold": float(spec.threshold)}

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evarness.bundle import verify
 from pytest_evarness.bundle.canonical import canonical_bytes, canonical_digest
+from pytest_evarness.bundle.defined import check_defined
 from pytest_evarness.bundle.envelope import envelope_bytes
 from pytest_evarness.bundle.key import make_key
 from pytest_evarness.bundle.not_proven import not_proven
@@ -213,6 +215,19 @@ def test_a_disagreement_that_no_item_asks_about_is_told(session: Session) -> Non
     assert word == [f"scenarios/s.yaml::default: which account is true: {said}"]
 
 
+def sealed_anew(statement: dict[str, Any]) -> None:
+    """Make the seal, and what is bound to it, agree with what it holds now."""
+    seal = statement["predicate"]["seal"]
+    del seal["digest"]
+    seal["digest"] = canonical_digest(seal)
+    statement["subject"] = subjects_of(seal)
+    for case in statement["predicate"]["cases"]:
+        for one in case["replicas"][0]["runs"]:
+            one["binding"] = binding_of(
+                seal["digest"], case["nodeid"], 0, one["label"], one["chain_digest"]
+            )
+
+
 # -- a plan that is not what is written ------------------------------------------------------------
 
 
@@ -304,13 +319,7 @@ def test_a_failing_gate_cannot_be_left_out_of_the_plan(session: Session) -> None
         key = "id" if name == "findings" else "item"
         inner[name] = [one for one in inner[name] if one[key] != "wrong"]
     case["verdict"], case["primary"], inner["verdict"] = "valid", None, "valid"
-    del seal["digest"]
-    seal["digest"] = canonical_digest(seal)
-    statement["subject"] = subjects_of(seal)
-    for one in inner["runs"]:
-        one["binding"] = binding_of(
-            seal["digest"], case["nodeid"], 0, one["label"], one["chain_digest"]
-        )
+    sealed_anew(statement)
     predicate["verdict"] = summarise(predicate)
     predicate["not_proven"] = not_proven(predicate, packaged_registry(), signed=True)
     assert predicate["verdict"]["holds"] is True
@@ -318,3 +327,120 @@ def test_a_failing_gate_cannot_be_left_out_of_the_plan(session: Session) -> None
     # Written nowhere, it is another session, whose plan is the signer's word.
     _unwrite(statement, "wrong")
     check_written(predicate)
+
+
+# -- definitions that are not what is written ------------------------------------------------------
+
+ENDS = {"eventually": {"type": "run_finished"}}
+
+
+def defined(**more: Any) -> dict[str, Any]:
+    """A case with a definition of every kind."""
+    rows = check("sql", service="db", query="SELECT a FROM t", rows=[["x"]])
+    scores = [{"respond": {"text": json.dumps({"score": 0.9})}}]
+    made = worldly(expect={"status": "completed", "nodes_run": ["n4"]}, **more)
+    made["environment"]["judge"] = scores
+    made["invariants"] |= {
+        "rows": rows,
+        "half": check("sql", service="db", query="SELECT 1.50", equals=1.50),
+        "about": check("sql", service="db", query="SELECT 1.5", matcher={"gt": 1.10, "lt": 2.0}),
+        "ends": check("trace", **{"assert": ENDS}),
+        "tone": check("llm_as_judge", criteria="Is it polite?", pass_threshold=0.50),
+    }
+    made["forbidden"] |= {"tools_except": ["email.send"], "duplicate_effects": "deny"}
+    return made
+
+
+def _defined(statement: dict[str, Any], name: str, **changes: Any) -> None:
+    """Give an item another definition; every digest agrees."""
+    item = _item(statement, name)
+    rows = statement["predicate"]["seal"]["definitions"]
+    row = next(row for row in rows if row["digest"] == item["definition"])
+    text = c1.text({**json.loads(row["text"]), **changes})
+    item["definition"] = c1.sha256_text(text)
+    rows.append({"digest": item["definition"], "text": text})
+
+
+WEAKER: list[tuple[str, dict[str, Any]]] = [
+    ("expect", {"nodes_run": []}),
+    ("expect", {"output": {"contains": ""}}),
+    ("forbidden-http-except", {"names": ["mail", "other"]}),
+    ("forbidden-tools-except", {"names": ["email.send", "email.delete"]}),
+    ("forbidden-unmatched-requests", {"names": []}),
+    ("forbidden-duplicate-effects", {"workspace": False}),
+    ("logged", {"equals": "other"}),
+    ("logged", {"path": "in.txt"}),
+    ("listed", {"command": "true"}),
+    ("listed", {"timeout": 60.0}),
+    ("told", {"needs": []}),
+    ("asked", {"assertions": []}),
+    ("rows", {"query": "SELECT 'x'"}),
+    ("rows", {"unordered": True}),
+    ("half", {"expected": {"t": "number", "v": "1.6"}}),
+    ("half", {"expected": {"t": "text", "v": "1.5"}}),
+    ("about", {"expected": '{"gt":1.0,"lt":2.0}'}),
+    ("ends", {"assert": {"eventually": {"type": "run_started"}}}),
+    ("ends", {"vacuous": "fail"}),
+    ("tone", {"pass_threshold": "0.1"}),
+    ("tone", {"criteria": "Is it there?"}),
+]
+
+
+def test_each_item_is_judged_by_what_is_written(session: Session) -> None:
+    ran = run(session, defined())
+    assert ran.code == 0, ran.text
+    registry = packaged_registry()
+    assert check_defined(ran.statement["predicate"], registry) == []
+    for name, changes in WEAKER:
+        made = copy.deepcopy(ran.statement)
+        _defined(made, name, **changes)
+        (key,) = changes
+        said = f"::{name}: is judged by another definition than is written ({key})"
+        with pytest.raises(UnverifiedError, match=re.escape(said)):
+            check_defined(made["predicate"], registry)
+
+
+def test_a_weakened_check_is_told_after_everything_else_was_made_to_agree(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was judged is weaker than what the scenario is said to ask for."""
+    ran = run(session, worldly())
+    statement = ran.statement
+    predicate = statement["predicate"]
+    inputs, planned = predicate["cases"][0]["inputs"], predicate["seal"]["plan"][0]
+    scenario = json.loads(inputs["scenario"])
+    scenario["invariants"]["logged"]["check"]["equals"] = "what was never sent"
+    inputs["scenario"] = c1.text(scenario)
+    planned["scenario"] = c1.sha256_text(inputs["scenario"])
+    sealed_anew(statement)
+    said = "scenarios/s.yaml::default::logged: is judged by another definition than is written"
+    assert said in refusal(statement, ran.root)
+    # The twin: nothing else notices it.
+    monkeypatch.setattr(verify, "check_defined", lambda *_: [])
+    assert signed(statement, ran.root).result == "holds"
+
+
+def test_a_bundle_of_digests_has_its_definitions_held_against_the_scenario(
+    session: Session,
+) -> None:
+    ran = session("--evarness-bundle-events=digest", files={"scenarios/s.yaml": worldly()})
+    assert ran.code == 0, ran.text
+    made = copy.deepcopy(ran.statement)
+    assert signed(made, ran.root).result == "holds"
+    _defined(made, "logged", equals="other")
+    seal = made["predicate"]["seal"]
+    used = {item["definition"] for item in seal["plan"][0]["items"]}
+    seal["definitions"] = [row for row in seal["definitions"] if row["digest"] in used]
+    seal["definitions"].sort(key=lambda row: str(row["digest"]))
+    sealed_anew(made)
+    assert "is judged by another definition" in refusal(made, ran.root)
+
+
+def test_a_derived_rule_that_nobody_asked_for_is_refused(session: Session) -> None:
+    ran = run(session, defined())
+    made = copy.deepcopy(ran.statement)
+    invariants = json.loads(made["predicate"]["cases"][0]["inputs"]["scenario"])
+    del invariants["invariants"]["ends"]
+    made["predicate"]["cases"][0]["inputs"]["scenario"] = c1.text(invariants)
+    with pytest.raises(UnverifiedError, match="ends: is planned, and nothing asks for it"):
+        check_defined(made["predicate"], packaged_registry())
