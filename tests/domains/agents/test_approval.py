@@ -64,6 +64,95 @@ def test_a_gate_whose_condition_is_not_met_does_not_ask(when: str) -> None:
     assert ("warning", "gate_never_asks", "n2") in h.codes(graph)
 
 
+TEXTS = {
+    "public": "What is new?",
+    "internal": "Summarise this, internal use.",
+    "personal": "Write to ada@example.org.",
+    "secret": "The password is swordfish.",
+}
+
+
+def conditional(when: str, classification: str, **environment: Any) -> Run:
+    config = {"require_when": when}
+    nodes = [("input", {}), ("data_classifier", {}), ("approval_gate", config)]
+    graph = h.chain(*nodes, ("output", {}))
+    return h.run(graph, {"user_input": TEXTS[classification], **environment})
+
+
+@pytest.mark.parametrize(
+    ("when", "asked"),
+    [
+        ("always", ["public", "internal", "personal", "secret"]),
+        ("classified", ["internal", "personal", "secret"]),
+        ("personal_or_secret", ["personal", "secret"]),
+    ],
+)
+@pytest.mark.parametrize("classification", list(TEXTS))
+def test_behind_a_classifier_a_gate_asks_by_the_class(
+    when: str, asked: list[str], classification: str
+) -> None:
+    run = conditional(when, classification)
+    if classification in asked:
+        assert run.status == "paused"
+        assert h.payload(run, "approval_requested")["classification"] == classification
+        approved = conditional(when, classification, approvals={"n3": "approve"})
+        assert approved.status == "completed"
+        assert conditional(when, classification, approvals={"n3": "reject"}).status == "blocked"
+    else:
+        assert run.status == "completed"
+        expected = {"require_when": when, "classification": classification}
+        assert h.payload(run, "approval_skipped") == expected
+
+
+def test_a_gate_that_may_not_ask_is_no_gate_on_every_path() -> None:
+    before: list[Any] = [("input", {}), ("data_classifier", {})]
+    conditional_gate = ("approval_gate", {"require_when": "personal_or_secret"})
+    found = h.codes(h.chain(*before, conditional_gate, SEND, ("output", {})))
+    assert ("error", "ungated_side_effect", "n4") in found
+    assert not [code for _, code, _ in found if code == "gate_never_asks"]
+    # A classifier behind the gate makes it ask no more than none does.
+    behind = h.chain(("input", {}), conditional_gate, ("data_classifier", {}), ("output", {}))
+    assert ("warning", "gate_never_asks", "n2") in h.codes(behind)
+    fine = h.codes(h.chain(*before, ("approval_gate", {}), SEND, ("output", {})))
+    assert [code for level, code, _ in fine if level == "error"] == []
+
+
+def test_a_gate_that_may_ask_covers_the_call_behind_it() -> None:
+    config = {"require_when": "personal_or_secret"}
+    nodes = [("input", {}), ("data_classifier", {"egress": "warn"}), ("approval_gate", config)]
+    graph = h.chain(*nodes, SEND, ("output", {}))
+    run = h.run(
+        graph,
+        {
+            "user_input": TEXTS["personal"],
+            "approvals": {"n3": "approve"},
+            "tools": {"email.send": [{"result": "sent"}]},
+        },
+    )
+    granted, called = h.payload(run, "approval_granted"), h.payload(run, "tool_called")
+    assert granted["artifact_digest"] == called["args_digest"]
+    assert called["decision"]["rule"] == "approval"
+
+
+def test_what_a_conditional_gate_can_exercise() -> None:
+    nodes = [
+        ("input", {}),
+        ("data_classifier", {}),
+        ("approval_gate", {"require_when": "classified"}),
+    ]
+    graph = h.graph_of(h.chain(*nodes, ("output", {})))
+    could = h.domain().coverage(graph, {})["approval branches"]
+    assert could == ["n3:pending", "n3:approve", "n3:reject", "n3:skip"]
+    run = conditional("classified", "public")
+    did = h.domain().exercised(graph, [event.as_record() for event in run.events])
+    assert did["approval branches"] == {"n3:skip"}
+    asleep = h.graph_of(h.chain(("input", {}), nodes[2], ("output", {})))
+    assert h.domain().coverage(asleep, {})["approval branches"] == []
+    skipped = h.run(h.chain(("input", {}), nodes[2], ("output", {})))
+    events = [event.as_record() for event in skipped.events]
+    assert h.domain().exercised(asleep, events)["approval branches"] == frozenset()
+
+
 @pytest.mark.parametrize(
     "decision",
     ["approved", "Approve", "yes", True, 1, None, [], {"decision": "approved"}, {"approver": "x"}],

@@ -1,0 +1,188 @@
+"""What is classified leaves only to where its class may go, and every passage is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_evarness.domains.agents.egress import DESTINATIONS, MODES, Egress, is_legal
+from pytest_evarness.domains.agents.vocabulary import CLASSIFICATIONS
+from tests.domains.agents import harness as h
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.execution import Run
+
+TEXTS = {
+    "public": "What is the weather?",
+    "internal": "Summarise this, internal use.",
+    "personal": "Write to ada@example.org.",
+    "secret": "The password is swordfish.",
+}
+LLM: tuple[str, dict[str, Any]] = ("llm", {})
+SAID: dict[str, Any] = {"default_response": {"text": "fine"}}
+TIERS = {name: {"destination": name} for name in ("sim", "local", "cloud")}
+
+
+def classifier(mode: str = "enforce") -> tuple[str, dict[str, Any]]:
+    return ("data_classifier", {"egress": mode})
+
+
+def model(classification: str, mode: str = "enforce", tier: str | None = None) -> Run:
+    nodes = [("input", {}), classifier(mode)]
+    environment: dict[str, Any] = {**SAID, "user_input": TEXTS[classification]}
+    if tier is not None:
+        nodes.append(("tier_router", {"default_tier": tier, "on_forbidden_egress": "warn"}))
+        environment["tiers"] = TIERS
+    return h.run(h.chain(*nodes, LLM, ("output", {})), environment)
+
+
+def tool(classification: str, name: str, mode: str = "enforce", **more: Any) -> Run:
+    node = ("tool", {"tool": name, **more})
+    graph = h.chain(("input", {}), classifier(mode), node, ("output", {}))
+    scripted: dict[str, Any] = {name: [{"result": []}]}
+    return h.run(graph, {"user_input": TEXTS[classification], "tools": scripted})
+
+
+LEGAL = {
+    "public": {"sim", "local", "cloud", "network"},
+    "internal": {"sim", "local"},
+    "personal": {"sim", "local"},
+    "secret": set(),
+}
+
+
+@pytest.mark.parametrize("classification", CLASSIFICATIONS)
+def test_where_each_class_may_go(classification: str) -> None:
+    assert {to for to in DESTINATIONS if is_legal(classification, to)} == LEGAL[classification]
+
+
+@pytest.mark.parametrize("classification", CLASSIFICATIONS)
+@pytest.mark.parametrize("tier", ["sim", "local", "cloud"])
+def test_a_model_is_asked_only_where_the_class_may_go(classification: str, tier: str) -> None:
+    run = model(classification, tier=tier)
+    allowed = tier in LEGAL[classification]
+    assert h.payload(run, "egress_checked") == {
+        "destination": tier,
+        "classification": classification,
+        "verdict": "allow" if allowed else "deny",
+        "provider": "sim:helpful-v1",
+    }
+    assert run.status == ("completed" if allowed else "blocked")
+    assert ("llm_request" in h.types(run)) is allowed
+    assert ("egress_denied" in h.types(run)) is not allowed
+
+
+def test_a_model_is_simulated_where_no_tier_says_where_it_is() -> None:
+    assert h.payload(model("personal"), "egress_checked")["destination"] == "sim"
+    blocked = model("secret")
+    assert blocked.status == "blocked"
+    assert h.payload(blocked, "egress_denied") == {
+        "destination": "sim",
+        "classification": "secret",
+        "provider": "sim:helpful-v1",
+    }
+    (reason,) = [e.payload["reason"] for e in blocked.events if e.type == "policy_violation"]
+    assert reason == "egress: what is secret must not go to sim"
+
+
+@pytest.mark.parametrize(
+    ("name", "destination"), [("email.search", "local"), ("web.search", "network")]
+)
+def test_a_tool_is_where_its_manifest_says(name: str, destination: str) -> None:
+    run = tool("public", name)
+    assert run.status == "completed"
+    assert h.payload(run, "egress_checked") == {
+        "destination": destination,
+        "classification": "public",
+        "verdict": "allow",
+        "tool": name,
+    }
+
+
+def test_a_refused_call_is_a_decision_of_the_policy_and_never_made() -> None:
+    run = tool("personal", "web.search")
+    assert run.status == "blocked"
+    decision = h.payload(run, "policy_decision")
+    assert (decision["capability"], decision["rule"]) == ("web.search", "egress")
+    assert h.types(run)[-5:-2] == ["egress_checked", "egress_denied", "policy_decision"]
+    assert "tool_called" not in h.types(run)
+    # What stays local may be called.
+    assert "tool_called" in h.types(tool("personal", "email.search"))
+    assert "tool_called" not in h.types(tool("secret", "email.search"))
+
+
+def test_the_manifest_is_asked_before_the_gate() -> None:
+    run = tool("secret", "fs.write")
+    assert h.payload(run, "policy_decision")["rule"] == "side_effects_not_approved"
+    assert "egress_checked" not in h.types(run)
+    allowed = tool("secret", "fs.write", approve_side_effects=True)
+    assert h.payload(allowed, "policy_decision")["rule"] == "egress"
+
+
+def test_every_attempt_passes_the_gate() -> None:
+    node = ("tool", {"tool": "web.search", "retries": 1})
+    graph = h.chain(("input", {}), classifier(), node, ("output", {}))
+    environment = {
+        "user_input": "weather",
+        "tools": {"web.search": [{"result": []}]},
+        "faults": {"web.search": {"fail_before": {"first": 1}}},
+    }
+    run = h.run(graph, environment)
+    assert run.status == "completed"
+    assert len(h.payloads(run, "egress_checked")) == len(h.payloads(run, "tool_called")) == 2
+
+
+def test_a_warning_lets_pass_and_says_so() -> None:
+    run = model("secret", "warn")
+    assert run.status == "completed"
+    checked = h.payload(run, "egress_checked")
+    assert (checked["verdict"], checked["warned"]) == ("allow", True)
+    assert "egress_denied" not in h.types(run)
+    sent = tool("personal", "web.search", "warn")
+    assert h.payload(sent, "egress_checked")["warned"] is True
+    assert "tool_called" in h.types(sent)
+    assert "warned" not in h.payload(model("public", "warn"), "egress_checked")
+
+
+def test_nothing_is_checked_where_the_gate_is_off_or_nothing_was_classified() -> None:
+    off = model("secret", "off")
+    assert off.status == "completed"
+    assert h.payload(off, "content_classified")["run_classification"] == "secret"
+    assert "egress_checked" not in h.types(off)
+    bare = h.run(
+        h.chain(("input", {}), LLM, ("output", {})), {**SAID, "user_input": TEXTS["secret"]}
+    )
+    assert "egress_checked" not in h.types(bare)
+
+
+@pytest.mark.parametrize("first", MODES)
+@pytest.mark.parametrize("second", MODES)
+def test_the_strictest_classifier_holds_whoever_ran_last(first: str, second: str) -> None:
+    graph = h.chain(("input", {}), classifier(first), classifier(second), LLM, ("output", {}))
+    run = h.run(graph, {**SAID, "user_input": TEXTS["secret"]})
+    assert run.status == ("blocked" if "enforce" in (first, second) else "completed")
+    assert ("egress_checked" in h.types(run)) is (first != "off" or second != "off")
+
+
+def test_the_mark_rises_and_never_falls() -> None:
+    state = Egress()
+    seen = []
+    for word in ("internal", "public", "secret", "personal"):
+        state.classify(word, "off")
+        seen.append(state.classification)
+    assert seen == ["internal", "internal", "secret", "secret"]
+
+
+def enforcing(*nodes: tuple[str, dict[str, Any]]) -> bool:
+    return "egress" in h.domain().enforcements(h.graph_of(h.chain(*nodes)), {})
+
+
+def test_the_gate_enforces_where_nothing_is_reached_without_it() -> None:
+    read = ("tool", {"tool": "web.search"})
+    assert enforcing(("input", {}), classifier(), LLM, read)
+    assert not enforcing(("input", {}), LLM)
+    assert not enforcing(("input", {}), LLM, classifier(), read)
+    assert not enforcing(("input", {}), classifier("warn"), LLM)
+    assert not enforcing(("input", {}), classifier("off"), LLM)
+    assert enforcing(("input", {}), classifier("warn"), classifier(), LLM)

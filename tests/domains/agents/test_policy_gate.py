@@ -1,0 +1,56 @@
+"""A policy gate stops a text for a term, or lets it pass and says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.domains.agents import harness as h
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.execution import Run
+
+
+def gate(text: str, config: dict[str, Any], **environment: Any) -> Run:
+    graph = h.chain(("input", {}), ("policy_gate", config), ("output", {}))
+    return h.run(graph, {"user_input": text, **environment})
+
+
+def test_a_forbidden_term_blocks_without_regard_to_case() -> None:
+    run = gate("A Wire Transfer, please", {"deny": ["loan", "wire transfer"]})
+    assert run.status == "blocked"
+    assert h.payload(run, "policy_checked") == {"verdict": "deny", "term": "wire transfer"}
+    (reason,) = [e.payload["reason"] for e in run.events if e.type == "policy_violation"]
+    assert reason == "policy_gate: the text holds the forbidden term 'wire transfer'"
+    fine = gate("A letter, please", {"deny": ["wire transfer"]})
+    assert fine.output == "A letter, please"
+    assert h.payload(fine, "policy_checked") == {"verdict": "allow", "term": None}
+
+
+def test_a_warning_is_neither_an_allowance_nor_a_refusal() -> None:
+    run = gate("a loan", {"deny": ["loan"], "mode": "warn"})
+    assert run.status == "completed"
+    assert h.payload(run, "policy_checked") == {"verdict": "warn", "term": "loan"}
+
+
+def test_the_terms_of_the_scenario_stand_behind_its_own() -> None:
+    faults = {"blocklist": ["loan", "bribe"]}
+    own = gate("a bribe and a loan", {"deny": ["bribe"]}, faults=faults)
+    assert h.payload(own, "policy_checked")["term"] == "bribe"
+    assert h.payload(gate("a loan", {}, faults=faults), "policy_checked")["verdict"] == "deny"
+    assert h.payload(gate("a loan", {}), "policy_checked")["verdict"] == "allow"
+
+
+@pytest.mark.parametrize(
+    ("config", "fix"),
+    [
+        ({"mode": "warning"}, "write 'warn'"),
+        ({"denny": ["a"]}, "write 'deny'"),
+        ({"deny": [" "]}, None),
+        ({"deny": "loan"}, None),
+    ],
+)
+def test_what_is_refused_when_the_graph_is_read(config: dict[str, Any], fix: str | None) -> None:
+    found = h.remarks(h.chain(("input", {}), ("policy_gate", config), ("output", {})))
+    assert [one.fix for one in found if one.level == "error"] == [fix]

@@ -1,0 +1,230 @@
+"""What is redacted is gone from the text, and the event says where it entered, not what it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_evarness.core.execution import Run, execute
+from pytest_evarness.core.graph import parse_graph
+from pytest_evarness.core.interfaces import NodeBlocked
+from pytest_evarness.core.registry import Registry, load_registry
+from pytest_evarness.core.vocabulary import check_event
+from pytest_evarness.domains.agents.extension import INTERCEPTOR_RULE, REDACTION_RULE
+from pytest_evarness.domains.agents.personal import MAX_ENTERED, redact
+from tests.domains.agents import harness as h
+
+TEXT = "ada@example.org, 078-05-1120, 555-123-4567, 4111 1111 1111 1111"
+CLEAN = "[EMAIL], [SSN], [PHONE], [CREDIT_CARD]"
+
+
+def through(text: str, config: dict[str, Any] | None = None) -> Run:
+    graph = h.chain(("input", {}), ("redaction_rules", config or {}), ("output", {}))
+    return h.run(graph, {"user_input": text})
+
+
+def test_every_kind_is_replaced_without_a_word_about_kinds() -> None:
+    run = through(TEXT)
+    assert run.output == CLEAN
+    found = h.payload(run, "redaction_applied")
+    assert found["count"] == 4
+    assert found["rules_hit"] == ["credit_card", "email", "phone", "ssn"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "clean"),
+    [
+        (["ssn"], "ada@example.org, [SSN], 555-123-4567, 4111 1111 1111 1111"),
+        (["phone", "email"], "[EMAIL], 078-05-1120, [PHONE], 4111 1111 1111 1111"),
+    ],
+)
+def test_only_what_is_named_is_replaced(rules: list[str], clean: str) -> None:
+    assert through(TEXT, {"rules": rules}).output == clean
+
+
+def test_a_mask_takes_the_place_of_the_kind() -> None:
+    assert through("a@b.org and c@d.org", {"mask": "***"}).output == "*** and ***"
+    assert through("a@b.org!", {"mask": ""}).output == "!"
+
+
+def test_nothing_is_told_where_nothing_was_replaced() -> None:
+    run = through("nothing here")
+    assert run.output == "nothing here"
+    assert "redaction_applied" not in h.types(run)
+    assert "redaction_applied" not in h.types(through("a@b.org", {"rules": ["ssn"]}))
+
+
+@pytest.mark.parametrize(
+    ("config", "fix"),
+    [
+        ({"rules": ["snn"]}, "write 'ssn'"),
+        ({"rule": ["ssn"]}, "write 'rules'"),
+        ({"rules": []}, None),
+        ({"mask": "000-00-0000"}, None),
+        ({"mask": "x@y"}, None),
+        ({"mask": None}, None),
+    ],
+)
+def test_what_is_refused_when_the_graph_is_read(config: dict[str, Any], fix: str | None) -> None:
+    found = h.remarks(h.chain(("input", {}), ("redaction_rules", config), ("output", {})))
+    assert [one.fix for one in found if one.level == "error"] == [fix]
+
+
+# -- where it entered ------------------------------------------------------------------------------
+
+
+def at(run: Run, entry: dict[str, Any]) -> str:
+    """What stands at a place that an event names."""
+    event = run.events[entry["seq"]]
+    assert event.type == entry["type"]
+    value: Any = event.payload
+    for step in entry["path"]:
+        value = value[step]
+    return str(value[entry["start"] : entry["end"]])
+
+
+def test_each_datum_is_found_where_it_entered_and_nowhere_in_the_event() -> None:
+    run = through(TEXT + " ada@example.org")
+    found = h.payload(run, "redaction_applied")
+    assert found["count"] == 5
+    assert [(one["kind"], one["type"], one["path"]) for one in found["entered"]] == [
+        ("email", "run_started", ["input"]),
+        ("credit_card", "run_started", ["input"]),
+        ("ssn", "run_started", ["input"]),
+        ("phone", "run_started", ["input"]),
+    ]
+    data = [at(run, entry) for entry in found["entered"]]
+    assert data == ["ada@example.org", "4111 1111 1111 1111", "078-05-1120", "555-123-4567"]
+    assert not any(datum in str(found) for datum in data)
+    assert "unplaced" not in found
+
+
+@pytest.mark.parametrize("kind", ["redaction_rules", "interceptor"])
+def test_what_a_tool_brought_in_is_found_in_its_answer(kind: str) -> None:
+    graph = h.chain(("input", {}), ("tool", {"tool": "email.search"}), (kind, {}), ("output", {}))
+    documents = [{"text": "nothing"}, {"text": "from ada@example.org"}]
+    run = h.run(graph, {"tools": {"email.search": [{"result": documents}]}})
+    (entry,) = h.payload(run, "redaction_applied")["entered"]
+    assert (entry["type"], entry["path"]) == ("tool_result", ["docs", 1, "text"])
+    assert at(run, entry) == "ada@example.org"
+
+
+def test_what_no_event_shows_is_counted() -> None:
+    run = through("x" * 5000 + " ada@example.org")
+    found = h.payload(run, "redaction_applied")
+    assert (found["entered"], found["unplaced"]) == ([], 1)
+
+
+def test_a_long_list_of_places_ends() -> None:
+    text = " ".join(f"a{number}@b.org" for number in range(MAX_ENTERED + 7))
+    found = h.payload(through(text), "redaction_applied")
+    assert len(found["entered"]) == MAX_ENTERED
+    assert found["unplaced"] == 7
+
+
+@given(st.text(alphabet="a1@. -[]", max_size=60))
+def test_redacting_twice_is_redacting_once(text: str) -> None:
+    once = redact(text).text
+    assert redact(once).text == once
+
+
+# -- rules of plug-ins -----------------------------------------------------------------------------
+
+
+def with_rules(kind: str, **rules: Any) -> Registry:
+    def register(registry: Registry) -> None:
+        for name, rule in rules.items():
+            registry.extensions(kind).register(f"acme.{name}", rule)
+
+    made = load_registry([("conftest", register)])
+    assert made.broken == []
+    return made
+
+
+def run_in(registry: Registry, node: tuple[str, dict[str, Any]], text: str) -> Run:
+    value = h.chain(("input", {}), node, ("output", {}))
+    graph, faults = parse_graph(value, registry)
+    assert graph is not None
+    assert faults == []
+    rule = registry.lint_rules.resolve("agents.unknown_name")
+    assert rule(graph, registry, h.overlays()) == []
+    run = execute(h.compiled(value, {"user_input": text}), registry)
+    for event in run.events:
+        assert check_event(registry, event.as_record()) == []
+    return run
+
+
+def badges(text: str) -> list[tuple[int, int]]:
+    start = text.find("B-")
+    return [] if start < 0 else [(start, start + 5)]
+
+
+def test_a_plug_in_adds_a_redaction_rule() -> None:
+    registry = with_rules(REDACTION_RULE, badge=badges)
+    node = ("redaction_rules", {"rules": ["acme.badge", "email"]})
+    run = run_in(registry, node, "badge B-123 of a@b.org")
+    assert run.output == "badge [ACME.BADGE] of [EMAIL]"
+    found = h.payload(run, "redaction_applied")
+    assert found["rules_hit"] == ["acme.badge", "email"]
+    assert {entry["kind"]: at(run, entry) for entry in found["entered"]} == {
+        "email": "a@b.org",
+        "acme.badge": "B-123",
+    }
+
+
+@pytest.mark.parametrize(
+    "spans", [[(0, 99)], [(-1, 2)], [(2, 2)], [(4, 6), (0, 2)], [(0, 4), (3, 5)]]
+)
+def test_spans_that_cannot_be_meant_fail_the_run(spans: list[tuple[int, int]]) -> None:
+    registry = with_rules(REDACTION_RULE, badge=lambda text: spans)
+    run = run_in(registry, ("redaction_rules", {"rules": ["acme.badge"]}), "badge B-123")
+    assert run.status == "failed"
+
+
+def test_a_plug_in_adds_a_rule_to_chains() -> None:
+    def upper(text: str) -> str:
+        return text.upper()
+
+    def short(text: str) -> str:
+        if len(text) > 20:
+            raise NodeBlocked("acme.short: too long")
+        return text
+
+    registry = with_rules(INTERCEPTOR_RULE, upper=upper, short=short)
+    node = ("interceptor", {"chain": ["acme.upper", "pii_scrub", "acme.short"]})
+    run = run_in(registry, node, "to a@b.org")
+    assert run.output == "TO [EMAIL]"
+    assert h.payloads(run, "interceptor_applied") == [
+        {"rule": "acme.upper", "verdict": "allow", "changed": True},
+        {"rule": "pii_scrub", "count": 1},
+        {"rule": "acme.short", "verdict": "allow", "changed": False},
+    ]
+    blocked = run_in(registry, node, "a text of more than twenty characters")
+    assert blocked.status == "blocked"
+    assert h.payloads(blocked, "interceptor_applied")[-1] == {
+        "rule": "acme.short",
+        "verdict": "deny",
+    }
+
+
+def test_a_rule_that_gives_no_text_fails_the_run() -> None:
+    registry = with_rules(INTERCEPTOR_RULE, none=lambda text: None)
+    run = run_in(registry, ("interceptor", {"chain": ["acme.none"]}), "text")
+    assert run.status == "failed"
+
+
+@pytest.mark.parametrize("kind", [INTERCEPTOR_RULE, REDACTION_RULE])
+def test_a_rule_that_is_not_registered_is_an_error_with_the_nearest(kind: str) -> None:
+    registry = with_rules(kind, badge=badges)
+    node = {
+        INTERCEPTOR_RULE: ("interceptor", {"chain": ["acme.bagde"]}),
+        REDACTION_RULE: ("redaction_rules", {"rules": ["acme.bagde"]}),
+    }[kind]
+    graph, _ = parse_graph(h.chain(("input", {}), node, ("output", {})), registry)
+    assert graph is not None
+    rule = registry.lint_rules.resolve("agents.unknown_name")
+    (found,) = rule(graph, registry, h.overlays())
+    assert (found.level, found.node, found.fix) == ("error", "n2", "write 'acme.badge'")
