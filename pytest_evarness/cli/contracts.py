@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pytest_evarness.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_evarness.contract.library import Library
     from pytest_evarness.contract.model import Contract
@@ -21,6 +21,13 @@ __all__ = ["HELP", "NAME", "add_arguments", "main"]
 NAME = "contracts"
 HELP = "list the contracts in force, or show one, or its versions"
 
+_WIDTH: Final = 100
+_STATUS: Final = {
+    "hard": "active, a gate",
+    "no gate": "active, no gate",
+    "deprecated": "deprecated: judges where it is named, with a warning",
+    "draft": "draft: shown, never decides",
+}
 _HEAD = """# Contract library
 
 What each contract asserts, why, and what tested it before it judged anything."""
@@ -114,15 +121,30 @@ def _list(library: Library, beside: Sequence[Path], args: argparse.Namespace) ->
         from pytest_evarness.report.library import library_page
 
         return library_page(library, contracts, _PACKAGED_HEAD if args.packaged else _HEAD)
-    width = max((len(one.name) for one in contracts), default=0)
-    lines = []
+    rows: list[tuple[str, ...]] = []
     for one in contracts:
-        words = [_status(one), one.severity.value, _tested(library, one)]
-        if one.applies_to is not None:
-            words.append(f"applies to {json.dumps(one.applies_to.as_json())}")
-        lines.append(f"{one.name:<{width}}  {one.label} {one.path}:{one.line}  {', '.join(words)}")
-        lines += [f"{'':<{width}}  in the place of {_place(other)}" for other in one.replaced]
+        words = (_status(one), one.severity.value, _tested(library, one), _place(one))
+        rows.append((one.name, *words, _for_whom(one)))
+    lines = []
+    for one, line in zip(contracts, _columns(rows), strict=True):
+        lines += [line, *(f"    in the place of {_named(other)}" for other in one.replaced)]
     return clean("\n".join(lines)) + "\n"
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Rows with their columns below each other."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def _for_whom(contract: Contract) -> str:
+    """``for tools email.send; tags mail``: the cases that it judges or is limited to."""
+    if contract.applies_to is None:
+        return ""
+    lists = [f"{key} {' or '.join(words)}" for key, words in contract.applies_to.lists]
+    return f"for {'; '.join(lists)}" if lists else "for every case"
 
 
 def _status(contract: Contract) -> str:
@@ -137,11 +159,18 @@ def _tested(library: Library, contract: Contract) -> str:
     why = library.why_broken(contract)
     if why is not None:
         return "FAILS its corpus"
-    return f"{len(library.corpus_results(contract))} entries"
+    count = len(library.corpus_results(contract))
+    return f"{count} {'entry' if count == 1 else 'entries'}"
 
 
 def _place(contract: Contract) -> str:
-    return f"{contract.name} ({contract.label} {contract.path}:{contract.line})"
+    """File and line, with the layer where the file does not tell it."""
+    layer = "" if contract.label == "packaged" else f" ({contract.label})"
+    return f"{contract.path}:{contract.line}{layer}"
+
+
+def _named(contract: Contract) -> str:
+    return f"{contract.name}, {_place(contract)}"
 
 
 def _record(library: Library, contract: Contract) -> dict[str, Any]:
@@ -169,48 +198,67 @@ def _show(library: Library, contract: Contract, args: argparse.Namespace) -> str
 
     if args.json:
         return _dumped(_record(library, contract))
-    applies_to = contract.applies_to
     facts = {
         "title": contract.title,
         "description": contract.description,
-        "status": _status(contract),
+        "status": _STATUS[_status(contract)],
         "severity": contract.severity.value,
         "owner": contract.owner,
         "rationale": contract.rationale,
         "threat": contract.threat,
-        "from": f"{contract.label} {contract.path}:{contract.line}",
-        "replaces": "; ".join(_place(one) for one in contract.replaced),
-        "applies to": "" if applies_to is None else json.dumps(applies_to.as_json()),
+        "from": _place(contract),
+        "replaces": "; ".join(_named(one) for one in contract.replaced),
+        "applies to": _for_whom(contract).removeprefix("for "),
         "enforced by": ", ".join(contract.enforced_by),
         "vacuous": "" if contract.vacuous == "pass" else f"counts as {contract.vacuous}",
         "needs": ", ".join(sorted(contract.required_types)),
     }
     lines = [contract.name]
-    lines += [f"  {word + ':':<13}{text}" for word, text in facts.items() if text]
+    for word, text in facts.items():
+        lines += _wrapped(f"  {word + ':':<13}", text) if text else []
     lines += ["  asserts:", *(f"    {line}" for line in assertion_yaml(contract).splitlines())]
-    results = library.corpus_results(contract)
     lines.append(f"  corpus:      {_tested(library, contract)}")
     lines += [
-        f"    {'ok' if one.problem is None else 'WRONG'}  {one.entry.label}"
-        + ("" if one.problem is None else f": {one.problem}")
-        for one in results
+        f"    ok     {one.entry.label}" if one.problem is None else f"    WRONG  {one.problem}"
+        for one in library.corpus_results(contract)
     ]
+    lines += ["  history:", *(f"    {line}" for line in _versions(contract))]
     return clean("\n".join(lines)) + "\n"
 
 
+def _wrapped(head: str, text: str) -> list[str]:
+    from textwrap import wrap
+
+    return wrap(
+        text,
+        _WIDTH,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def _history(contract: Contract, args: argparse.Namespace) -> str:
-    """Versions, the newest first: what the file says of them, and what stands below in force."""
     from pytest_evarness.report.text import clean
 
+    if args.json:
+        return _dumped(_version_rows(contract))
+    return clean("\n".join([contract.id, *(f"  {line}" for line in _versions(contract))])) + "\n"
+
+
+def _version_rows(contract: Contract) -> list[dict[str, Any]]:
+    """Versions, the newest first: what files say of them, and what stands below in force."""
     said: dict[int, dict[str, Any]] = {}
-    for one in contract.history:
-        entry: Any = one
-        said.setdefault(int(entry["version"]), {}).update(
-            {key: entry[key] for key in ("date", "change") if key in entry}
-        )
+    for one in (contract, *reversed(contract.replaced)):
+        for line in one.history:
+            entry: Any = line
+            known = said.setdefault(int(entry["version"]), {})
+            for key in ("date", "change"):
+                if key in entry:
+                    known.setdefault(key, entry[key])
     places = {one.version: one for one in (*contract.replaced, contract)}
-    versions = sorted({*said, *places}, reverse=True)
-    rows = [
+    return [
         {
             "version": version,
             "date": said.get(version, {}).get("date"),
@@ -218,23 +266,19 @@ def _history(contract: Contract, args: argparse.Namespace) -> str:
             "from": _place(places[version]) if version in places else None,
             "in_force": version == contract.version,
         }
-        for version in versions
+        for version in sorted({*said, *places}, reverse=True)
     ]
-    if args.json:
-        return _dumped(rows)
-    lines = [contract.id]
+
+
+def _versions(contract: Contract) -> Iterator[str]:
+    rows = _version_rows(contract)
+    cells = []
     for row in rows:
-        words = [
-            str(row["date"] or ""),
-            str(row["change"] or ("" if said else "no history is written")),
-        ]
-        text = "  ".join(word for word in words if word)
-        lines.append(
-            f"  {'*' if row['in_force'] else ' '} version {row['version']}  {text}".rstrip()
-        )
+        head = f"version {row['version']}{', in force' if row['in_force'] else ''}"
+        cells.append((head, row["date"] or "", row["change"] or "nothing is written of it"))
         if row["from"] is not None:
-            lines.append(f"      {row['from']}")
-    return clean("\n".join(lines)) + "\n"
+            cells.append(("", "", row["from"]))
+    return _columns(cells)
 
 
 def _dumped(value: object) -> str:

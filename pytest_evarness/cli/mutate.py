@@ -11,7 +11,7 @@ from pytest_evarness.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_evarness.contract.corpus import Corpus
     from pytest_evarness.contract.library import Library
@@ -71,10 +71,19 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(_json(made, counts, failing, untested))
     else:
-        sys.stdout.write(_text(made, counts, failing, untested, everything=args.all))
+        places = _places(library, contracts, made)
+        sys.stdout.write(_text(made, counts, failing, untested, places, everything=args.all))
     if failing or not counts.total or any(one.problem is not None for one in made):
         return 3
     return int(counts.bare > 0 or any(one.stale for one in made))
+
+
+def _places(
+    library: Library, contracts: Sequence[Contract], made: Sequence[EntryMutants]
+) -> dict[str, str]:
+    """Where each entry stands, by its label."""
+    by_id = {one.id: one for one in contracts}
+    return {one.label: library.place_of_entry(by_id[one.contract], one.entry) for one in made}
 
 
 def _named(words: Sequence[str], library: Library) -> Iterator[Contract]:
@@ -140,6 +149,7 @@ def _text(
     counts: Tally,
     failing: Sequence[str],
     untested: Sequence[str],
+    places: Mapping[str, str],
     *,
     everything: bool,
 ) -> str:
@@ -147,43 +157,67 @@ def _text(
 
     lines = [f"fails its own corpus: {text}" for text in failing]
     for entry in made:
+        place = places[entry.label]
         if entry.problem is not None:
-            lines.append(f"{entry.label}: tells nothing: {entry.problem}")
+            lines.append(f"{place}: {entry.label}: tells nothing: {entry.problem}")
         for mutant in entry.mutants:
-            line = _line(mutant)
+            word, more = _line(mutant)
             is_news = not mutant.is_noticed and not mutant.is_as_good
             if everything or is_news:
-                lines.append(f"{line[0]}: {entry.label} {mutant.name}: {mutant.says}{line[1]}")
+                lines.append(f"{place}: {word}: {entry.label} {mutant.name}: {mutant.says}{more}")
         lines += [
-            f"stale note: {entry.label} {name}: no mutant of this name goes unnoticed"
+            f"{place}: stale note: {entry.label} {name}: no mutant of this name goes unnoticed"
             for name in entry.stale
         ]
-        if everything and entry.unread:
-            lines.append(
-                f"not altered: {entry.label}: {', '.join(entry.unread)} (no contract reads)"
-            )
+        if everything:
+            lines += [f"{place}: {text}" for text in _unchanged(entry)]
     if untested:
         lines.append(f"nothing to mutate: {', '.join(untested)}")
-    lines.append(summary(counts))
+    lines += [summary(counts), *(() if everything else _blind(made))]
     return clean("\n".join(lines)) + "\n"
 
 
 def _line(mutant: Mutant) -> tuple[str, str]:
+    """What became of a mutant, and by whom or why."""
     if mutant.is_noticed:
         who = ", ".join(f"{name} ({word})" for name, word in mutant.noticed_by)
         return "noticed", f" - by {who}"
     if mutant.why is None:
-        return "UNNOTICED", ""
+        verb = "passes" if len(mutant.aims) == 1 else "pass"
+        return "UNNOTICED", f" - {' and '.join(mutant.aims)}, which {verb} all the same"
     return "as good" if mutant.is_as_good else "unnoticed", f" - {mutant.why}"
+
+
+def _unchanged(entry: EntryMutants) -> Iterator[str]:
+    """What of an entry is not changed, and why."""
+    told = entry.unchanged
+    for words, why in (
+        (told.events, "no contract has a role for it"),
+        (told.unread, "no contract reads it"),
+        (told.inert, "contracts read it, and no other value would be worse"),
+    ):
+        if words:
+            yield f"not changed: {entry.label}: {', '.join(words)} ({why})"
+
+
+def _blind(made: Sequence[EntryMutants]) -> Iterator[str]:
+    """How much no contract can tell from anything else."""
+    events = sum(len(one.unchanged.events) for one in made)
+    fields = len({name for one in made for name in (*one.unchanged.unread, *one.unchanged.inert)})
+    counted = [(events, "event"), (fields, "field")]
+    words = [f"{count} {noun}{'s' * (count != 1)}" for count, noun in counted if count]
+    if words:
+        verb = "is" if events + fields == 1 else "are"
+        yield f"{' and '.join(words)} {verb} nothing to any contract of the set (--all names them)"
 
 
 def summary(counts: Tally) -> str:
     """One line of numbers."""
-    share = f"{100 * counts.noticed // counts.due} %" if counts.due else "none"
+    share = f" ({100 * counts.noticed // counts.total} %)" if counts.total else ""
     return (
-        f"{counts.total} mutants: {counts.noticed} noticed ({counts.vacuous} as a vacuous pass),"
-        f" {counts.as_good} as good as the entry, {counts.admitted} unnoticed with a note,"
-        f" {counts.bare} unnoticed; of those to be noticed: {share}"
+        f"{counts.total} mutants: {counts.noticed} noticed{share}, {counts.vacuous} of these as a"
+        f" vacuous pass; {counts.as_good} as good as the entry, {counts.admitted} unnoticed with a"
+        f" note, {counts.bare} unnoticed"
     )
 
 
@@ -198,11 +232,14 @@ def _json(
             "entry": entry.label,
             "problem": entry.problem,
             "stale": list(entry.stale),
-            "unread": list(entry.unread),
+            "roleless": list(entry.unchanged.events),
+            "unread": list(entry.unchanged.unread),
+            "inert": list(entry.unchanged.inert),
             "mutants": [
                 {
                     "name": mutant.name,
                     "says": mutant.says,
+                    "aims": list(mutant.aims),
                     "noticed_by": [{"id": n, "outcome": word} for n, word in mutant.noticed_by],
                     "as_good": mutant.is_as_good,
                     "why": mutant.why,

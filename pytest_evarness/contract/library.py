@@ -25,8 +25,9 @@ from pytest_evarness.errors import Fault, InputError, InputErrors, Where
 
 if TYPE_CHECKING:
     from pytest_evarness.contract.applicability import CaseFacts
-    from pytest_evarness.contract.corpus import CorpusResult
+    from pytest_evarness.contract.corpus import CorpusEntry, CorpusResult
     from pytest_evarness.core.interfaces import Locations, Shape
+    from pytest_evarness.core.json import JsonObject
     from pytest_evarness.core.registry import Registry
     from pytest_evarness.source.document import Document
 
@@ -280,7 +281,7 @@ class Library:
         self._winners: dict[tuple[str, tuple[int, ...]], Contract | InputError] = {}
         self._in_force: dict[tuple[Path, ...], tuple[tuple[str, str, str], ...]] = {}
         self._given: dict[Path, LibraryFile] = {}
-        self._corpora: dict[str, dict[str, Corpus]] = {}
+        self._corpora: dict[str, _CorporaFile] = {}
         self._results: dict[tuple[str, int, str], tuple[CorpusResult, ...]] = {}
         for file in self.files:
             self._note(file, file.errors)
@@ -458,10 +459,29 @@ class Library:
         """
         if contract.label != "packaged" or contract.corpus is not None:
             return contract.corpus
+        return self._packaged(contract).corpora.get(contract.id)
+
+    def _packaged(self, contract: Contract) -> _CorporaFile:
         name = contract.path.rpartition("/")[2]
         if name not in self._corpora:
             self._corpora[name] = _packaged_corpora(name, self.registry)
-        return self._corpora[name].get(contract.id)
+        return self._corpora[name]
+
+    def place_of_entry(self, contract: Contract, entry: CorpusEntry) -> str:
+        """``FILE:LINE`` of an entry of a contract's corpus; of the contract where it is unknown."""
+        path: tuple[str, ...] = (contract.id, entry.kind, entry.name)
+        if contract.label == "packaged" and contract.corpus is None:
+            document = self._packaged(contract).document
+            path = ("corpora", *path)
+        else:
+            read = (*self.files, *self._given.values())
+            file = next((one for one in read if one.shown == contract.path), None)
+            if file is None:
+                return f"{contract.path}:{contract.line}"
+            document = file.document
+            path = (file.top, contract.id, "corpus", *path[1:])
+        where = document.where(path, at_key=True)
+        return f"{where.path}:{where.line or 1}"
 
     def corpus_results(self, contract: Contract) -> tuple[CorpusResult, ...]:
         """What a contract says of its own corpus, evaluated once in a session.
@@ -577,7 +597,8 @@ def _fault_of_layer(mine: Contract, below: Contract) -> Fault | None:
     """What forbids a definition above another of the same id."""
     place = f"{below.path}:{below.line}"
     name = f"'{mine.id}' in {place}"
-    if not mine.overrides and (not same(mine.body, below.body) or mine.version != below.version):
+    is_same = same(_meant(mine.body), _meant(below.body)) and mine.version == below.version
+    if not mine.overrides and not is_same:
         return Fault(
             ("assert",) if mine.version == below.version else ("version",),
             f"says something else than {name}",
@@ -619,6 +640,14 @@ def _fault_of_layer(mine: Contract, below: Contract) -> Fault | None:
     return None
 
 
+def _meant(body: JsonObject) -> JsonObject:
+    """An assertion without ``fresh: false``, which says to readers what holds without it."""
+    precedes = body.get("precedes")
+    if not isinstance(precedes, Mapping) or precedes.get("fresh") is not False:
+        return body
+    return {"precedes": {key: value for key, value in precedes.items() if key != "fresh"}}
+
+
 def _is_as_wide(mine: Contract, below: Contract) -> bool:
     """Whether each case that the lower definition judges is one that the higher judges."""
     if mine.applies_to is None:
@@ -627,7 +656,13 @@ def _is_as_wide(mine: Contract, below: Contract) -> bool:
     return mine.applies_to.covers(below.applies_to or Applicability())
 
 
-def _packaged_corpora(name: str, registry: Registry) -> dict[str, Corpus]:
+@dataclass(frozen=True, slots=True)
+class _CorporaFile:
+    document: Document
+    corpora: Mapping[str, Corpus]
+
+
+def _packaged_corpora(name: str, registry: Registry) -> _CorporaFile:
     """The corpora of one packaged file.
 
     Raises:
@@ -646,7 +681,7 @@ def _packaged_corpora(name: str, registry: Registry) -> dict[str, Corpus]:
             found[str(one)] = corpus
     if errors:
         _raise(errors)
-    return found
+    return _CorporaFile(document, found)
 
 
 def changed_files(

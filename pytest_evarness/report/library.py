@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.contract.corpus import KINDS
 from pytest_evarness.contract.mutation import EntryMutants, Tally, mutate, tally
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytest_evarness.contract.library import Library
     from pytest_evarness.contract.model import Contract
 
-__all__ = ["assertion_yaml", "library_page", "share"]
+__all__ = ["assertion_yaml", "library_page"]
 
 
 def assertion_yaml(contract: Contract) -> str:
@@ -36,11 +36,6 @@ def _in_written_order(plain: object, written: object) -> object:
     if isinstance(plain, list) and isinstance(written, (list, tuple)):
         return [_in_written_order(one, other) for one, other in zip(plain, written, strict=True)]
     return plain
-
-
-def share(counts: Tally) -> str:
-    """``10 of 11``: the noticed ones of those that ought to be."""
-    return f"{counts.noticed} of {counts.due}"
 
 
 def library_page(library: Library, contracts: Sequence[Contract], head: str) -> str:
@@ -64,8 +59,8 @@ def library_page(library: Library, contracts: Sequence[Contract], head: str) -> 
 
 def _overview(contracts: Sequence[Contract], made: Sequence[EntryMutants]) -> list[str]:
     rows = [
-        "| contract | severity | enforced by | mutants | noticed | as good | unnoticed |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| contract | severity | enforced by | mutants | noticed | | as good | a gap |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for contract in contracts:
         counts = tally([one for one in made if one.contract == contract.id])
@@ -73,14 +68,16 @@ def _overview(contracts: Sequence[Contract], made: Sequence[EntryMutants]) -> li
         name = f"[`{contract.id}`](#{contract.id})"
         rows.append(
             f"| {name} | {contract.severity.value} | {enforced} | {counts.total} |"
-            f" {counts.noticed} | {counts.as_good} | {counts.admitted + counts.bare} |"
+            f" {_numbers(counts)} |"
         )
     counts = tally(made)
-    rows.append(
-        f"| all | | | {counts.total} | {counts.noticed} | {counts.as_good} |"
-        f" {counts.admitted + counts.bare} |"
-    )
+    rows.append(f"| all | | | {counts.total} | {_numbers(counts)} |")
     return rows
+
+
+def _numbers(counts: Tally) -> str:
+    share = f"{100 * counts.noticed // counts.total} %" if counts.total else ""
+    return f"{counts.noticed} | {share} | {counts.as_good} | {counts.admitted + counts.bare}"
 
 
 def _section(contract: Contract, corpus: Corpus | None, made: Sequence[EntryMutants]) -> list[str]:
@@ -91,6 +88,7 @@ def _section(contract: Contract, corpus: Corpus | None, made: Sequence[EntryMuta
     facts = {
         "version": f"{contract.version}, {contract.status}"
         + ("" if contract.gate else ", no gate"),
+        "history": "; ".join(_changes(contract)),
         "owner": contract.owner,
         "rationale": contract.rationale,
         "threat": contract.threat,
@@ -104,15 +102,29 @@ def _section(contract: Contract, corpus: Corpus | None, made: Sequence[EntryMuta
     for kind in KINDS if corpus is not None else ():
         names = ", ".join(f"`{entry.name}`" for entry in corpus.of_kind(kind)) if corpus else ""
         lines.append(f"| {kind} | {names or 'none'} |")
+    return lines + _mutants(made)
+
+
+def _changes(contract: Contract) -> Iterator[str]:
+    """What each version changed, the newest first."""
+    entries: list[Any] = list(contract.history)
+    for one in sorted(entries, key=lambda one: -int(one["version"])):
+        date = f" ({one['date']})" if "date" in one else ""
+        change = f": {one['change']}" if "change" in one else ""
+        yield f"{one['version']}{date}{change}"
+
+
+def _mutants(made: Sequence[EntryMutants]) -> list[str]:
     counts = tally(made)
     if not counts.total:
-        return lines
-    lines += [
-        "",
-        f"Of the {counts.total} mutants of its positive entries {share(counts)} that ought",
-    ]
-    lines[-1] += " to be noticed are. The others:"
-    lines += ["", "| mutant | | why nobody notices it |", "| --- | --- | --- |"]
+        return []
+    if counts.noticed == counts.total:
+        every = "The only mutant" if counts.total == 1 else f"All {counts.total} mutants"
+        verb = "is" if counts.total == 1 else "are"
+        return ["", f"{every} of its positive entries {verb} noticed.", *_unread(made)]
+    of_them = f"{counts.noticed} of the {counts.total} mutants of its positive entries"
+    lines = ["", f"{of_them} are noticed. The others:", ""]
+    lines += ["| mutant | | why nobody notices it |", "| --- | --- | --- |"]
     for entry in made:
         for mutant in entry.mutants:
             if not mutant.is_noticed:
@@ -120,7 +132,11 @@ def _section(contract: Contract, corpus: Corpus | None, made: Sequence[EntryMuta
                 why = mutant.why or "no note says why"
                 name = f"`{entry.entry.name}` `{mutant.name}`".replace("|", "\\|")
                 lines.append(f"| {name} | {word} | {why} |")
-    unread = sorted({name for one in made for name in one.unread})
-    if unread:
-        lines += ["", f"No contract of the library reads {', '.join(f'`{n}`' for n in unread)}."]
-    return lines
+    return lines + _unread(made)
+
+
+def _unread(made: Sequence[EntryMutants]) -> list[str]:
+    unread = sorted({name for one in made for name in one.unchanged.unread})
+    if not unread:
+        return []
+    return ["", f"No contract of the library reads {', '.join(f'`{n}`' for n in unread)}."]
