@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evarness.core.c1 import sha256_text
+from pytest_evarness.domains.agents.node import audit
 from pytest_evarness.domains.agents.vocabulary import GOVERNANCE
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_evarness.core.execution import Run
 
 
@@ -50,3 +53,92 @@ def test_a_word_that_is_none_is_refused(config: dict[str, Any]) -> None:
 
 def test_every_type_of_governance_is_in_the_vocabulary() -> None:
     assert set(h.registry().event_types.names()) >= GOVERNANCE
+
+
+# -- the log itself ------------------------------------------------------------------------------
+
+WHOLE = h.REPOSITORY / "scenarios" / "checks" / "audit_is_whole.py"
+
+
+def judged(root: Path, *, blocked: bool = False, **environment: Any) -> Any:
+    """A case with two sinks; a script compares their logs with what the trace commits to."""
+    from pytest_evarness.api import Runner
+    from pytest_evarness.pipeline import Settings
+
+    (root / "whole.py").write_text(WHOLE.read_text("utf-8"), "utf-8")
+    graph = h.chain(
+        ("input", {}),
+        ("audit_log_sink", {"include": "full"}),
+        ("interceptor", {"chain": ["policy_check"]}),
+        ("audit_log_sink", {}),
+        ("output", {}),
+    )
+    graph["nodes"][3]["id"] = "../n4"  # no name of a file
+    graph["edges"][2:] = [{"from": "n3", "to": "../n4"}, {"from": "../n4", "to": "n5"}]
+    if blocked:
+        environment["faults"] = {"blocklist": ["Hello"]}
+    scenario: dict[str, Any] = {
+        "evarness": 1,
+        "id": "s",
+        "mode": "diagnostic" if blocked else "release",
+        "subject": {"graph": graph},
+        "environment": environment,
+        "expect": {"status": "blocked" if blocked else "completed"},
+        "invariants": {
+            "whole": {
+                "description": "The logs are those of the trace",
+                "check": {"type": "custom", "script": "whole.py"},
+            },
+            "outside": {
+                "description": "No check of files meets a log",
+                "check": {"type": "file_absent", "glob": "**/*.jsonl"},
+            },
+        },
+    }
+    if "workspace" not in environment:
+        del scenario["invariants"]["outside"]
+    runner = Runner(Settings(root=root, home=None, rerun="inline", diagnose=blocked))
+    try:
+        return runner.run(scenario, "default")
+    finally:
+        runner.close()
+
+
+def test_the_log_lies_beside_the_workspace(tmp_path: Path) -> None:
+    result = judged(tmp_path, workspace={"files": {"a.txt": "x"}})
+    assert (result.verdict, result.status) == ("valid", "completed")
+    assert result.finding("whole").reason.endswith("as in the trace")
+    assert result.finding("outside").outcome.word == "pass"
+
+
+def test_the_digest_does_not_depend_on_whether_there_is_a_world(tmp_path: Path) -> None:
+    with_world = judged(tmp_path, workspace={"files": {"a.txt": "x"}})
+    without = judged(tmp_path)
+
+    def digests(result: Any) -> list[str]:
+        return [
+            event.payload["digest"]
+            for event in result.outcome.run_a.events
+            if event.type == "audit_flushed"
+        ]
+
+    assert digests(with_world) == digests(without)
+    # Where nothing of a world is declared there is no place beside it, and the script says so.
+    assert "shipped no log" in without.finding("whole").reason
+
+
+def test_a_run_that_is_observed_behind_a_block_ships_nothing_more(tmp_path: Path) -> None:
+    result = judged(tmp_path, blocked=True, workspace={"files": {"a.txt": "x"}})
+    assert result.finding("whole").reason.endswith("../n4 shipped no log")
+    assert result.finding("whole").outcome.word == "fail"
+    kinds = [event.type for event in result.outcome.run_a.events]
+    assert kinds.count("audit_flushed") == 2
+
+
+def test_a_log_has_a_bound_and_says_what_did_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = h.payload(audited(include="full"), "audit_flushed")
+    monkeypatch.setattr(audit, "MAX_CHARACTERS", 400)
+    cut = h.payload(audited(include="full"), "audit_flushed")
+    assert "dropped" not in whole
+    assert cut["dropped"] == whole["events_shipped"] - cut["events_shipped"] > 0
+    assert cut["events_shipped"] > 0

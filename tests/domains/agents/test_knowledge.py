@@ -155,6 +155,7 @@ def test_a_context_that_fits_is_whole() -> None:
         "total_tokens": 24,
         "budget": 8000 - 512,
         "truncated_docs": 0,
+        "ids": ["d1"],
     }
     assert (run.output or "").split("\n")[:3] == [
         "Be brief.",
