@@ -26,6 +26,9 @@ _TEXT: dict[str, Any] = {"type": "string"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's words."""
     parser.add_argument("name", nargs="?", metavar="NAME", help="which one; without it, the names")
+    parser.add_argument(
+        "--markdown", action="store_true", help="nodes and events: the reference page instead"
+    )
     parser.add_argument("--json", action="store_true", help="the names as JSON too")
 
 
@@ -46,6 +49,15 @@ def main(args: argparse.Namespace) -> int:
             f"no schema is called that (got '{args.name}'; known: {', '.join(SCHEMAS)})",
             fix=f"write '{near}'" if near else None,
         )
+    if args.markdown:
+        from pytest_evarness.cli.reference import PAGES
+        from pytest_evarness.core.registry import packaged_registry
+
+        if args.name not in PAGES:
+            known = ", ".join(PAGES)
+            raise UsageError(f"there is no page of it (got '{args.name}'; known: {known})")
+        sys.stdout.write(PAGES[args.name](packaged_registry()))
+        return 0
     schema = SCHEMAS[args.name][1](load_registry())
     sys.stdout.write(json.dumps(schema, indent=2, ensure_ascii=True) + "\n")
     return 0
@@ -321,6 +333,20 @@ def _event(registry: Registry) -> dict[str, Any]:
     }
 
 
+def _nodes(registry: Registry) -> dict[str, Any]:
+    return _titled(
+        "the configuration of each pytest-evarness node type",
+        {
+            "type": "object",
+            "properties": {
+                name: {**_plain(kind.config_schema), "description": kind.doc}
+                for name, kind in registry.node_types.items()
+            },
+            "additionalProperties": False,
+        },
+    )
+
+
 def _trace(registry: Registry) -> dict[str, Any]:
     del registry  # a trace may come from anywhere, so its types are not ours to name
     gap = {
@@ -388,6 +414,7 @@ SCHEMAS: dict[str, tuple[str, Callable[[Registry], dict[str, Any]]]] = {
     "scenario": ("a scenario file", _scenario),
     "contracts": ("a library of contracts", _contracts),
     "graph": ("a harness", _graph),
+    "nodes": ("the configuration of every node type, by its name", _nodes),
     "events": ("every event that a run emits, with its payload", _events),
     "trace": ("one line of a trace file", _trace),
     "bundle": ("the statement that a bundle encloses, its payload decoded", _bundle),

@@ -66,5 +66,5 @@ def test_a_broken_file_with_tests_is_one_item(session: Session) -> None:
     written["evarness/tools.yaml"] = written["evarness/tools.yaml"].replace("safety", "saftey")
     ran = session("evarness", files=written)
     assert ran.code != 0
-    assert "evarness/tools.yaml:4:6: tools[0].saftey: unknown key" in ran.text
+    assert "evarness/tools.yaml:4:5: tools[0]: unknown key (got 'saftey'" in ran.text
     assert "Traceback" not in ran.text

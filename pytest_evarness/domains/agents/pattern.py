@@ -23,9 +23,19 @@ _PATTERNS = (
         ("happy", "failure"),
     ),
     (
+        "prompt_injection_lab",
+        "Orders in what was read reach an obedient model, and nothing is done.",
+        ("calm", "obedient"),
+    ),
+    (
         "rag_with_citations",
         "An answer leaves only with citations of what was retrieved.",
         ("happy", "no_documents", "poisoned"),
+    ),
+    (
+        "incident_triage",
+        "A model looks into an alert with tools that only read; a person decides about its ticket.",
+        ("happy", "failure"),
     ),
     (
         "refund_desk",

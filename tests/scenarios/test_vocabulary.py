@@ -1,0 +1,90 @@
+"""What the shipped scenarios exercise of the vocabulary, as one run over all of them shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_evarness.core.registry import Registry, packaged_registry
+from pytest_evarness.core.vocabulary import check_event
+from pytest_evarness.pipeline import Engine, Settings
+from tests.scenarios.shipped import FOLDER, REPOSITORY
+
+NOT_IN_A_SHIPPED_SCENARIO = {
+    # Bugs of a harness, and a scenario that scripts too little: nothing that ships has either.
+    "engine_error": {"type": "python", "config": {"callable": "no_such_module_of_ours:step"}},
+    "script_exhausted": {"type": "llm", "config": {}},
+}
+"""Event types that a small graph has to show instead, with the node that does it."""
+
+
+@lru_cache(maxsize=1)
+def registry() -> Registry:
+    return packaged_registry()
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    made = Engine(Settings(root=REPOSITORY, home=None, rerun="inline", diagnose=True))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def events(engine: Engine) -> list[dict[str, Any]]:
+    """Every event of every case of every shipped scenario."""
+    return [
+        event.as_record()
+        for path in sorted(FOLDER.glob("*.yaml"))
+        for case in engine.load(path)
+        for event in engine.run(case).run_a.events
+    ]
+
+
+def graph(node: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "evarness": 1,
+        "subject": {
+            "graph": {
+                "id": "g",
+                "nodes": [{"id": "a", "type": "input"}, {"id": "b", **node}],
+                "edges": [{"from": "a", "to": "b"}],
+            }
+        },
+        "cases": {"c": {"expect": {"status": "failed"}}},
+    }
+
+
+def test_each_node_type_runs_in_a_shipped_scenario(events: list[dict[str, Any]]) -> None:
+    started = {one["payload"]["type"] for one in events if one["type"] == "node_started"}
+    own = {name for name in registry().node_types.names() if name != "python"}
+    assert own - started == set()
+
+
+def test_each_event_type_comes_about_and_fits_its_schema(
+    events: list[dict[str, Any]], engine: Engine, tmp_path: Path
+) -> None:
+    met = {one["type"] for one in events}
+    assert met & NOT_IN_A_SHIPPED_SCENARIO.keys() == set(), "it is shown by a scenario by now"
+    further = []
+    for node in NOT_IN_A_SHIPPED_SCENARIO.values():
+        (case,) = engine.compile(graph(node), tmp_path)
+        further += [event.as_record() for event in engine.run(case).run_a.events]
+    met |= {one["type"] for one in further}
+    assert set(registry().event_types.names()) - met == set()
+    faults = [
+        (one, found) for one in (*events, *further) if (found := check_event(registry(), one))
+    ]
+    assert faults == []
+
+
+def test_an_event_that_does_not_fit_is_noticed(events: list[dict[str, Any]]) -> None:
+    """The twin: each kind of event with a field too many breaks its schema."""
+    one_of_each = {one["type"]: one for one in events}
+    for name, one in one_of_each.items():
+        bent = {**one, "payload": {**one["payload"], "no_such_field": 1}}
+        assert check_event(registry(), bent) != [], name
