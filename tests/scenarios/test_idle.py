@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # Nobody approved, or nobody has yet: to do nothing is what these cases ask for.
 RIGHTLY_IDLE = {
     "approval_gated_send": {"reject", "pending"},
+    "incident_triage": {"reject"},
     "refund_desk": {"reject", "pending"},
     "reconcile_customers": {"corrections_refused"},
     "renewal_mail": {"neither"},
@@ -77,6 +78,8 @@ def standing_alone(
             folder = PATTERNS / pattern
             graph = read(folder / "graph.json")
             files["scenarios/contracts.yaml"] = (folder / "contracts.yaml").read_text("utf-8")
+            if (folder / "tools.yaml").is_file():
+                files["scenarios/tools.yaml"] = (folder / "tools.yaml").read_text("utf-8")
             text = (folder / "fixtures" / f"{fixture}.yaml").read_text("utf-8")
             files[f"scenarios/fixtures/{fixture}.yaml"] = text
             place.setdefault("environment", {})["fixture"] = f"fixtures/{fixture}.yaml"

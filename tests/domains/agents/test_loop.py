@@ -349,7 +349,7 @@ def two_loops(budget: Budget | None = None, **params: Any) -> Run:
         "react": [{**SEARCH, "times": "any"}],
         "tools": {"web.search": [{"result": [PARIS], "times": "any"}]},
     }
-    parts = {} if budget is None else {"budget": budget}
+    parts: dict[str, Any] = {} if budget is None else {"budget": budget}
     return h.run(graph, environment, **parts)
 
 
