@@ -12,6 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
+from pytest_evarness.bundle.answered import rows_problem
 from pytest_evarness.bundle.consistency import Events, planned_items
 from pytest_evarness.bundle.evidence import MAX_EVIDENCE_BYTES, gathered_of
 from pytest_evarness.bundle.exercise import ABOUT, EDGES, NODES
@@ -126,7 +127,7 @@ def check_findings(
                 registry,
                 place,
                 foreign=foreign,
-                has_secrets=bool(json.loads(case["inputs"]["compiled"]).get("secrets")),
+                compiled=json.loads(case["inputs"]["compiled"]),
             )
             evidence = replace(evidence, gathered=checks.gathered(items, evidence.world))
             given.update(checks.given)
@@ -173,10 +174,12 @@ class _Checks:
         place: str,
         *,
         foreign: bool,
-        has_secrets: bool,
+        compiled: Mapping[str, Any],
     ) -> None:
         self._nodeid = nodeid
-        self._has_secrets = has_secrets
+        self._has_secrets = bool(compiled.get("secrets"))
+        environment: Any = compiled.get("environment") or {}
+        self._services: Mapping[str, Any] = environment.get("services") or {}
         self._registry = registry
         self._place = place
         self._foreign = foreign
@@ -226,7 +229,10 @@ class _Checks:
             self._say(item, "what it gathered: a process was asked")
             return got
         try:
-            problem = kind.consistent(item.definition or {}, got.record, world)
+            if kind.name == "sql":
+                problem = rows_problem(item.definition or {}, got.record, world, self._services)
+            else:
+                problem = kind.consistent(item.definition or {}, got.record, world)
         except UnavailableError:
             self._say(item, "what it gathered: the sealed world does not tell")
             return got

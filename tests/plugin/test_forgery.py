@@ -444,3 +444,29 @@ def test_a_derived_rule_that_nobody_asked_for_is_refused(session: Session) -> No
     made["predicate"]["cases"][0]["inputs"]["scenario"] = c1.text(invariants)
     with pytest.raises(UnverifiedError, match="ends: is planned, and nothing asks for it"):
         check_defined(made["predicate"], packaged_registry())
+
+
+# -- rows that are not the sealed ones -------------------------------------------------------------
+
+
+def test_rows_that_were_gathered_are_those_of_the_sealed_tables(session: Session) -> None:
+    scenario = worldly()
+    scenario["invariants"]["stored"] = check(
+        "sql", service="db", query="SELECT a FROM t", equals="x"
+    )
+    scenario["invariants"]["when"] = check(
+        "sql", service="db", query="SELECT date('2026-01-31')", equals="2026-01-31"
+    )
+    ran = run(session, scenario)
+    assert ran.code == 0, ran.text
+    genuine = signed(ran.statement, ran.root)
+    assert genuine.result == "holds"
+    word = "what it gathered: the sealed world does not tell"
+    told = [text for text in genuine.taken_on_word if word in text]
+    assert told == [f"scenarios/s.yaml::default::when: {word}"]
+    made = copy.deepcopy(ran.statement)
+    one = row(made, "stored")
+    one["text"] = one["text"].replace('"v":"x"', '"v":"y"')
+    one["digest"] = c1.sha256_text(one["text"])
+    said = "evidence[stored]: the sealed world says otherwise: the query gives 1 rows there"
+    assert said in refusal(made, ran.root)
