@@ -22,7 +22,7 @@ from pytest_evarness.checks.evidence import Evidence, RunFacts, named_types, pos
 from pytest_evarness.checks.gathering import judge_case
 from pytest_evarness.checks.judge import Judge, Judgement
 from pytest_evarness.core.registry import Registry, load_registry
-from pytest_evarness.errors import InputError
+from pytest_evarness.errors import EvarnessError, InputError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -188,7 +188,8 @@ class Engine(AbstractContextManager["Engine"]):
         """
         from pytest_evarness.scenario.load import load_scenario
 
-        return load_scenario(path, context=self._load_context())
+        with self._blaming(path.name):
+            return load_scenario(path, context=self._load_context())
 
     def compile(self, value: Mapping[str, Any], beside: Path) -> list[Case]:
         """Compile a scenario that was written in Python, as if it lay in the folder ``beside``.
@@ -198,7 +199,30 @@ class Engine(AbstractContextManager["Engine"]):
         """
         from pytest_evarness.scenario.load import compile_mapping
 
-        return compile_mapping(value, context=self._load_context(), beside=beside)
+        with self._blaming("the scenario"):
+            return compile_mapping(value, context=self._load_context(), beside=beside)
+
+    @contextmanager
+    def _blaming(self, what: str) -> Iterator[None]:
+        """An error that a plug-in raises while something is read is told as that.
+
+        Raises:
+            InputError: With the plug-in's name.
+        """
+        try:
+            yield
+        except EvarnessError:
+            raise
+        except Exception as error:
+            plugin = self.registry.plugin_behind(error)
+            if plugin is None:
+                raise  # a bug of ours is shown in full
+            from pytest_evarness.report.text import one_line
+
+            said = one_line(str(error), 500)
+            raise InputError(
+                f"{what}: plug-in {plugin} raised {type(error).__name__} while it was read ({said})"
+            ) from error
 
     def _load_context(self) -> Any:
         from pytest_evarness.scenario.load import LoadContext

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_evarness.cli.foreign import add_importer_argument, find_importer
+from pytest_evarness.cli.foreign import add_importer_argument, find_importer, load_told
 from pytest_evarness.cli.given import GivenContracts, exit_code, settled, summary
 from pytest_evarness.core.finding import Finding
 from pytest_evarness.core.outcome import Outcome
@@ -53,10 +53,9 @@ def main(args: argparse.Namespace) -> int:
     Raises:
         InputError: A file cannot be read (exit 2).
     """
-    from pytest_evarness.core.registry import load_registry
     from pytest_evarness.core.tracefile import read_traces
 
-    registry = load_registry()
+    registry = load_told()
     named = [str(word) for word in args.contracts]
     importer = find_importer(args.importer, registry)
     traces = [(path, trace) for path in args.traces for trace in read_traces(Path(path), importer)]

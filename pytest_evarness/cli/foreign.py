@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Exporter, TraceImporter
     from pytest_evarness.core.registry import Registry
 
-__all__ = ["add_importer_argument", "find_exporters", "find_importer"]
+__all__ = ["add_importer_argument", "find_exporters", "find_importer", "load_told"]
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ def find_importer(name: str | None, registry: Registry | None = None) -> TraceIm
     """
     if name is None:
         return None
-    return _found("--importer", name, (registry or _loaded()).importers.resolve)
+    return _found("--importer", name, (registry or load_told()).importers.resolve)
 
 
 def find_exporters(words: Sequence[str]) -> list[tuple[str, Path, Exporter]]:
@@ -49,7 +49,7 @@ def find_exporters(words: Sequence[str]) -> list[tuple[str, Path, Exporter]]:
 
     if not words:
         return []
-    registry = _loaded()
+    registry = load_told()
     found = []
     for word in words:
         try:
@@ -60,7 +60,8 @@ def find_exporters(words: Sequence[str]) -> list[tuple[str, Path, Exporter]]:
     return found
 
 
-def _loaded() -> Registry:
+def load_told() -> Registry:
+    """Everything that is installed; plug-ins that could not be loaded are named."""
     from pytest_evarness.cli.session import write_error
     from pytest_evarness.core.registry import load_registry
 

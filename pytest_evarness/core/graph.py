@@ -19,7 +19,7 @@ from pytest_evarness.core.registry import nearest
 from pytest_evarness.errors import DeterminismError, Fault, InputError
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.interfaces import NodeType
+    from pytest_evarness.core.interfaces import LintRule
     from pytest_evarness.core.json import Json, JsonObject
     from pytest_evarness.core.registry import Registry
 
@@ -493,9 +493,29 @@ def lint(graph: Graph, registry: Registry, overlays: JsonObject | None = None) -
     found = [*graph.found, *_dangling(graph, registry), *_cycles(graph)]
     if not any(finding.level == "error" for finding in found):
         found.extend(_loose_ends(graph, registry))
-        for rule in registry.lint_rules.values():
-            found.extend(rule(graph, registry, overlays or {}))
+        for name, rule in registry.lint_rules.items():
+            found.extend(_ruled(name, rule, graph, registry, overlays or {}))
     return sorted(found, key=lambda finding: (finding.level != "error", _position(finding.path)))
+
+
+def _ruled(
+    name: str, rule: LintRule, graph: Graph, registry: Registry, overlays: JsonObject
+) -> list[LintFinding]:
+    """What a rule finds; a stranger's rule that breaks is told, and breaks nothing else."""
+    try:
+        found: list[object] = list(rule(graph, registry, overlays))
+    except Exception as error:
+        if not registry.is_foreign(registry.lint_rules, name):
+            raise
+        return [_broken_rule(name, type(error).__name__)]
+    own = [one for one in found if isinstance(one, LintFinding)]
+    if len(own) == len(found):
+        return own
+    return [*own, _broken_rule(name, "it gave something else than remarks")]
+
+
+def _broken_rule(name: str, why: str) -> LintFinding:
+    return LintFinding("warning", "broken_rule", f"lint rule '{name}' could not look ({why})", ())
 
 
 def _position(path: tuple[str | int, ...]) -> tuple[tuple[int, str], ...]:
@@ -644,19 +664,18 @@ def _knots(graph: Graph) -> list[list[str]]:
 
 def _loose_ends(graph: Graph, registry: Registry) -> Iterator[LintFinding]:
     types = {node.type: registry.node_types.resolve(node.type) for node in graph.nodes.values()}
-    known = [node_type for _, node_type in registry.node_types.items()]
-    for word, is_end in (
-        ("input", _ends(known, "input", lambda node_type: not node_type.inputs)),
-        ("output", _ends(known, "output", lambda node_type: not node_type.outputs)),
-    ):
-        if not any(is_end(node_type) for node_type in types.values()):
-            article = "an" if word[0] in "aeiou" else "a"
-            yield LintFinding(
-                "warning",
-                f"no_{word}",
-                f"the graph has no {word} node (add {article} '{word}')",
-                (),
-            )
+    sources = {registry.node_types.source_of(name) for name in types}
+    for word in ("input", "output"):
+        ends = [name for source in sorted(sources) for name in _ends(registry, source, word)]
+        if not ends or any(name in types for name in ends):
+            continue
+        article = "an" if ends[0][0] in "aeiou" else "a"
+        yield LintFinding(
+            "warning",
+            f"no_{word}",
+            f"the graph has no {word} node (add {article} '{ends[0]}')",
+            (),
+        )
     if len(graph.nodes) == 1:
         return
     for node_id in graph.nodes:
@@ -670,13 +689,21 @@ def _loose_ends(graph: Graph, registry: Registry) -> Iterator[LintFinding]:
             )
 
 
-def _ends(
-    known: list[NodeType], trait: str, by_ports: Callable[[NodeType], bool]
-) -> Callable[[NodeType], bool]:
-    """Types say by a trait that they are an end of a graph; where none does, the ports do."""
-    if any(trait in node_type.traits for node_type in known):
-        return lambda node_type: trait in node_type.traits
-    return by_ports
+def _ends(registry: Registry, source: str, word: str) -> list[str]:
+    """Names of the types of one plug-in that are an end of a graph.
+
+    They say so by a trait; where none of a plug-in does, the ports do.
+    """
+    known = [
+        node_type
+        for name, node_type in registry.node_types.items()
+        if registry.node_types.source_of(name) == source
+    ]
+    by_trait = [node_type.name for node_type in known if word in node_type.traits]
+    if by_trait:
+        return by_trait
+    side = "inputs" if word == "input" else "outputs"
+    return [node_type.name for node_type in known if not getattr(node_type, side)]
 
 
 # -- order ---------------------------------------------------------------------------------------

@@ -61,6 +61,7 @@ class Registry:
         broken: ``(plug-in, error)`` of each one that could not be loaded; it breaks nothing else.
         sources: Names of the plug-ins that were loaded, in order.
         versions: Version of the distribution that each of them came in; "" where none is known.
+        modules: The module that each of them begins in, by plug-in.
         later_node_types: Names of node types that a domain offers in a later version, so that a
             graph which has one is refused with that word rather than with a name that looks near.
     """
@@ -81,6 +82,7 @@ class Registry:
         self.broken: list[tuple[str, str]] = []
         self.sources: list[str] = []
         self.versions: dict[str, str] = {}
+        self.modules: dict[str, str] = {}
         self.later_node_types: set[str] = set()
         self._extensions: dict[str, Table[Any]] = {}
         self._make_world: WorldMaker | None = None
@@ -258,6 +260,19 @@ class Registry:
             for table in self._tables():
                 table.source = ""
 
+    def plugin_behind(self, error: BaseException) -> str | None:
+        """The stranger's plug-in in whose code an error was raised; None where it is nobody's."""
+        trace = error.__traceback__
+        names: list[str] = []
+        while trace is not None:
+            names.append(str(trace.tb_frame.f_globals.get("__name__", "")))
+            trace = trace.tb_next
+        for name in reversed(names):
+            for plugin, module in self.modules.items():
+                if plugin != _AGENTS and (name == module or name.startswith(f"{module}.")):
+                    return plugin
+        return None
+
     def load(self, name: str, load: Callable[[], object]) -> None:
         """Let a plug-in register; where it cannot, say so under ``broken`` and nothing more.
 
@@ -330,9 +345,11 @@ def load_registry(hooks: Iterable[tuple[str, Callable[[Registry], object]]] = ()
             continue
         holder[point.name] = distribution
         registry.versions[point.name] = point.dist.version if point.dist is not None else ""
+        registry.modules[point.name] = point.module
         registry.load(point.name, point.load)
     for name, function in hooks:
         free = f"hook:{name}" if name in holder else name
+        registry.modules.setdefault(free, name)
         registry.load(free, lambda function=function: function)  # type: ignore[misc]
     return registry
 

@@ -93,8 +93,9 @@ def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.It
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a session that found fewer scenarios than asked for, also when it found none."""
+    """Fail a session that found fewer scenarios than asked for, or had nothing to exercise."""
     options.check_min_scenarios(session)
+    options.check_something_ran(session)
     if session.config.pluginmanager.has_plugin("dsession"):
         from pytest_evarness.plugin import parallel
 

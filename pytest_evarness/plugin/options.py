@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,17 @@ __all__ = [
     "asked_paths",
     "check_min_scenarios",
     "check_options",
+    "check_something_ran",
     "count_found",
     "decisions_for_nothing",
     "diagnoses_nothing",
+    "exports",
+    "is_on_command_line",
     "is_relevant",
     "is_scenario_session",
     "key_words",
     "may_be_ours",
+    "min_coverage",
     "setting",
     "yaml_files",
 ]
@@ -74,10 +80,12 @@ _OPTIONS = (
     _Option("min-scenarios", "fewer scenario files found: exit 1", "string", "N"),
     _Option(
         "min-coverage",
-        "less of the harness exercised: exit 1",
+        "less of the harness exercised (nodes, edges, approval branches, tools): exit 1",
         "string",
         "PERCENT",
-        later="coverage gates are",
+    ),
+    _Option(
+        "export", "NAME=PATH, a report of a plug-in's exporter; repeatable", "linelist", "EXPORT"
     ),
 )
 
@@ -165,6 +173,11 @@ def check_options(config: pytest.Config) -> None:
     for text in setting(config, "approve") or ():
         _check_approval(text)
     _check_count(config)
+    min_coverage(config)
+    if exports(config) and setting(config, "bundle") == "none":
+        raise pytest.UsageError(
+            "--evarness-export: rendered from the bundle, so not with --evarness-bundle=none"
+        )
     if setting(config, "unsigned") and config.getoption(_dest("key"), None) is not None:
         raise pytest.UsageError("--evarness-unsigned and --evarness-key: only one of them")
     key = path_setting(config, "key")
@@ -180,6 +193,51 @@ def check_options(config: pytest.Config) -> None:
         raise pytest.UsageError(
             f"--evarness-bundle: must name a file (got the folder {setting(config, 'bundle')!r})"
         )
+
+
+def exports(config: pytest.Config) -> list[tuple[str, Path]]:
+    """Exporter and place of each ``--evarness-export``.
+
+    Raises:
+        pytest.UsageError: Another form, or one place for two reports.
+    """
+    folder = (
+        config.invocation_params.dir if is_on_command_line(config, "export") else config.rootpath
+    )
+    found: list[tuple[str, Path]] = []
+    for text in setting(config, "export") or ():
+        name, equals, target = text.partition("=")
+        if not (name and equals and target):
+            raise pytest.UsageError(f"--evarness-export: must be NAME=PATH (got {text!r})")
+        place = Path(folder, target)
+        if place in [other for _, other in found]:
+            raise pytest.UsageError(f"--evarness-export: two reports for one place (got {text!r})")
+        found.append((name, place))
+    return found
+
+
+def is_on_command_line(config: pytest.Config, name: str) -> bool:
+    """Whether an option was given for this session, rather than standing in the ini file."""
+    return config.getoption(_dest(name), None) is not None
+
+
+def min_coverage(config: pytest.Config) -> Fraction | None:
+    """The demanded share in percent, exact; None where none is demanded.
+
+    Raises:
+        pytest.UsageError: No number from 0 to 100.
+    """
+    value = setting(config, "min-coverage")
+    if value is None:
+        return None
+    percent = Fraction(value) if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,9})?", value) else None
+    if percent is None or percent > 100:
+        bare = value.strip().removesuffix("%").strip()
+        fix = f"; try: write {bare!r}" if value.strip().endswith("%") and bare else ""
+        raise pytest.UsageError(
+            f"--evarness-min-coverage: must be a percentage (got {value!r}; 0 to 100{fix})"
+        )
+    return percent
 
 
 def _check_approval(text: str) -> None:
@@ -356,13 +414,31 @@ def check_min_scenarios(session: pytest.Session) -> None:
     if found(config) >= least:
         return
     searched = ", ".join(config.getini("evarness_scenarios")) or "none"
-    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    _fail(
+        session,
+        f"evarness: {found(config)} scenario files found, at least {least} needed"
+        f" (folders searched: {searched})",
+    )
+
+
+def check_something_ran(session: pytest.Session) -> None:
+    """Exit 1 with one line where coverage is demanded by an option and there was no scenario."""
+    config = session.config
+    if not min_coverage(config) or not is_on_command_line(config, "min-coverage"):
+        return
+    if hasattr(config, "workerinput") or config.getoption("collectonly", False) or found(config):
+        return
+    from pytest_evarness.plugin.coverage import nothing_problem
+
+    problem = nothing_problem(config)
+    assert problem is not None, "coverage is demanded"
+    _fail(session, problem)
+
+
+def _fail(session: pytest.Session, text: str) -> None:
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None:
         terminal.ensure_newline()
-        terminal.write_line(
-            f"evarness: {found(config)} scenario files found, at least {least} needed"
-            f" (folders searched: {searched})",
-            red=True,
-        )
+        terminal.write_line(text, red=True)
     if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -147,6 +147,7 @@ class SessionHooks:
             try:
                 problems = state.write_outputs()
                 problems.extend(self._unaccounted(session))
+                problems.extend(self._unexercised())
             except Exception as error:  # noqa: BLE001 - pytest would lose its whole summary
                 trace = "".join(traceback.format_exception(error))
                 problems = [f"evarness: an error inside pytest-evarness:\n{trace}"]
@@ -168,6 +169,13 @@ class SessionHooks:
         from pytest_evarness.plugin.account import unaccounted
 
         return unaccounted(self.state)
+
+    def _unexercised(self) -> list[str]:
+        """The sentence for a session that exercised less than is demanded."""
+        from pytest_evarness.plugin.coverage import coverage_problem
+
+        problem = coverage_problem(self.state)
+        return [] if problem is None else [problem]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Lead with validity: invalid cases, then indeterminate ones, then valid ones."""

@@ -15,6 +15,7 @@ from pytest_evarness.plugin import options
 from pytest_evarness.plugin.text import clean, one_line
 
 if TYPE_CHECKING:
+    from pytest_evarness.bundle.exercise import Exercise
     from pytest_evarness.bundle.statement import CaseRecord
     from pytest_evarness.bundle.store import Store
     from pytest_evarness.contract.model import Contract
@@ -95,6 +96,7 @@ class SessionState:
         self.blocking = False
         self.crashed: set[str] = set()
         self.bundle_lines: tuple[str, ...] = ()
+        self.exercises: list[Exercise] = []
         self.changed: list[str] = []
         self.tried: list[Contract] = []
         self.shown_texts: list[tuple[str, str, str]] = []
@@ -498,6 +500,7 @@ class SessionState:
         unmet = options.decisions_for_nothing(
             self.config, plan["plan"]
         ) or options.diagnoses_nothing(self.config, plan["plan"])
+        unmet = self._unknown_exporter() or unmet
         # The case may stand in a file that did not load, which is told and fails the session.
         if unmet is not None and not plan["broken"]:
             pytest.exit(f"evarness: {unmet}", returncode=4)
@@ -513,10 +516,29 @@ class SessionState:
         except (EvarnessError, OSError) as error:
             pytest.exit(f"evarness: the seal cannot be written: {words(error)}", returncode=4)
 
+    def _unknown_exporter(self) -> str | None:
+        """The first exporter that is asked for and that no plug-in offers, as a sentence."""
+        from pytest_evarness.errors import InputError
+
+        for name, _ in options.exports(self.config):
+            try:
+                self.engine.registry.exporters.resolve(name)
+            except InputError as error:
+                fix = f"; try: {error.fix}" if error.fix else ""
+                broken = [
+                    f"; plug-in {one} did not load: {why}" for one, why in self.broken_plugins
+                ]
+                return one_line(f"--evarness-export: {error.problem}{fix}{''.join(broken)}", 1000)
+        return None
+
     def write_outputs(self) -> list[str]:
         """Write the bundle and the reports; one sentence for each that could not be written."""
         if self.plan is not None:
             self.changed = self.engine.changed_libraries(self.plan)
+        if self.records:
+            from pytest_evarness.bundle.exercise import exercises_of, ran_of
+
+            self.exercises = exercises_of(ran_of(self.records.values()), self.engine.registry)
         if self.seal is None or self.publisher is None:
             return []
         from pytest_evarness.errors import EvarnessError
@@ -524,23 +546,48 @@ class SessionState:
         mirror = self.mirror_facts or self.engine.mirror_facts
         try:
             written = self.publisher.write_bundle(
-                self.seal, list(self.records.values()), mirror=mirror, changed=self.changed
+                self.seal,
+                list(self.records.values()),
+                mirror=mirror,
+                changed=self.changed,
+                exercises=self.exercises,
             )
         except (EvarnessError, OSError) as error:
             return [f"evarness: the bundle cannot be written: {words(error)}"]
         # The words alone are kept: what a large session states is much, and nobody asks again.
         self.bundle_lines = written.lines
+        return [*self._write_junit(written.statement), *self._write_exports(written.statement)]
+
+    def _write_junit(self, statement: Mapping[str, Any]) -> list[str]:
         junit = options.path_setting(self.config, "junit")
         if junit is None:
             return []
+        from pytest_evarness.errors import EvarnessError
         from pytest_evarness.report.junit import junit_bytes
 
         try:
             junit.parent.mkdir(parents=True, exist_ok=True)
-            junit.write_bytes(junit_bytes(written.statement))
+            junit.write_bytes(junit_bytes(statement))
         except (EvarnessError, OSError) as error:
             return [f"evarness: --evarness-junit cannot be written: {words(error)}"]
         return []
+
+    def _write_exports(self, statement: Mapping[str, Any]) -> list[str]:
+        """One report for each ``--evarness-export``; none of them costs another."""
+        from pytest_evarness.core.exchange import exported
+        from pytest_evarness.errors import EvarnessError
+
+        problems = []
+        for name, place in options.exports(self.config):
+            try:
+                exporter = self.engine.registry.exporters.resolve(name)
+                data = exported(name, exporter, statement)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(data)
+            except (EvarnessError, OSError) as error:
+                text = f"evarness: --evarness-export {name} cannot be written: {words(error)}"
+                problems.append(one_line(text, 1000))
+        return problems
 
     def close(self) -> None:
         """Leave nothing running."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.plugin.account import SKIPPED_BY_MARK, listed
+from pytest_evarness.plugin.coverage import coverage_lines
 from pytest_evarness.plugin.text import clean, first_line, one_line
 from pytest_evarness.report.graded import (
     GRADED,
@@ -64,6 +65,8 @@ def write_summary(state: SessionState, terminal: pytest.TerminalReporter) -> Non
         terminal.write_line(line, yellow=True)
     for line in _left_out(state):
         terminal.write_line(line, yellow=True)
+    for line in coverage_lines(state):
+        terminal.write_line(line)
     for text in state.changed:
         line = f"a library on disk is not what was sealed, and what was sealed judged: {text}"
         terminal.write_line(one_line(line), yellow=True)

@@ -150,7 +150,12 @@ class Environment:
         self.keys: dict[str, EnvironmentKey] = {key.name: key for key in CORE_KEYS}
         for domain in _domains(registry):
             for key in domain.environment_keys():
-                self.keys.setdefault(key.name, key)
+                if self.keys.setdefault(key.name, key) is not key:
+                    source = registry.domains.source_of(domain.name) or domain.name
+                    taken = (source, f"environment key '{key.name}' is taken (got it twice)")
+                    # Each file has an environment; once is enough.
+                    if taken not in registry.broken:
+                        registry.broken.append(taken)
         self.later = tuple(name for name in LATER if name not in self.keys)
         self._parsed: dict[tuple[str, int], tuple[object, Json, list[Fault]]] = {}
 

@@ -23,7 +23,6 @@ ONE = {"scenarios/a.yaml": echo()}
         ("--evarness-sarif=x", "SARIF reports are not in this version"),
         ("--evarness-otlp=x", "OTLP reports are not in this version"),
         ("--evarness-executor=local", "executors are not in this version"),
-        ("--evarness-min-coverage=50", "coverage gates are not in this version"),
         ("--evarness-min-scenarios=-1", "must be a whole number (got '-1'; 0 or more)"),
         ("--evarness-min-scenarios=two", "must be a whole number (got 'two'; 0 or more)"),
         ("--evarness-approve=x", "must be CASE:NODE=approve"),
