@@ -18,6 +18,7 @@ KINDS: tuple[tuple[str, str, str], ...] = (
     ("file_exists", "pytest_evarness.checks.files", "FileExists"),
     ("http_mock_assertions", "pytest_evarness.checks.http", "HttpMockAssertions"),
     ("llm_as_judge", "pytest_evarness.checks.llm_judge", "LlmAsJudge"),
+    ("redaction", "pytest_evarness.checks.redaction", "Redaction"),
     ("sql", "pytest_evarness.checks.sql", "Sql"),
 )
 """``(type, module, class)`` of each check type; the module is loaded when a scenario names it."""
@@ -32,6 +33,7 @@ CHECK_TYPES = (
     "file_exists",
     "http_mock_assertions",
     "llm_as_judge",
+    "redaction",
     "sql",
     "trace",
 )

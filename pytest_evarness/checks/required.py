@@ -76,6 +76,8 @@ def _needs(item: PlannedItem, registry: Registry) -> Iterator[str]:
     elif item.kind == "score":
         yield "the findings that weigh"
     else:
+        if item.kind == "redaction":
+            yield _TRACE
         yield from _of_a_check(item, definition, registry)
 
 

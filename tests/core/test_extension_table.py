@@ -1,4 +1,4 @@
-"""A domain lets plug-ins extend it by tables of its own, and the kernel knows none of their words."""
+"""A domain lets plug-ins extend it by tables of its own, whose words the kernel does not know."""
 
 from __future__ import annotations
 
