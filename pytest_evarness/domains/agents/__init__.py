@@ -24,7 +24,7 @@ def register(registry: Registry) -> None:
     from pytest_evarness.domains.agents.extension import declare_extensions
     from pytest_evarness.domains.agents.judge import NAME, SimJudge
     from pytest_evarness.domains.agents.lint import register_lint
-    from pytest_evarness.domains.agents.node.types import LATER, NODE_TYPES
+    from pytest_evarness.domains.agents.node.types import NODE_TYPES
     from pytest_evarness.domains.agents.pattern import register_patterns
     from pytest_evarness.domains.agents.vocabulary import register_events
 
@@ -32,7 +32,6 @@ def register(registry: Registry) -> None:
     declare_extensions(registry)
     for node_type in NODE_TYPES:
         registry.node_types.register(node_type.name, node_type)
-    registry.later_node_types |= LATER
     register_lint(registry)
     register_patterns(registry)
     registry.judges.register(NAME, SimJudge())

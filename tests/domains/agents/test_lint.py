@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pytest_evarness.domains.agents.node.types import LATER
+from pytest_evarness.core.graph import parse_graph
+from pytest_evarness.core.registry import load_registry
 from tests.domains.agents import harness as h
 from tests.effort import calls_of
 
@@ -118,10 +119,13 @@ def test_an_unknown_type_and_port_are_errors_with_the_nearest_name() -> None:
     assert "question" in (found.fix or "")
 
 
-@pytest.mark.parametrize("name", sorted(LATER))
-def test_a_published_type_that_comes_later_says_so(name: str) -> None:
-    (later,) = [one for one in h.remarks(h.chain((name, {}))) if one.level == "error"]
-    assert later.message.startswith(f"node type is not in this version (got '{name}'; ")
+def test_a_type_that_a_domain_offers_later_is_told_as_that() -> None:
+    made = load_registry()
+    made.later_node_types.add("llm_jury")
+    parsed, _ = parse_graph(h.chain(("llm_jury", {})), made)
+    assert parsed is not None
+    (later,) = [one for one in parsed.found if one.level == "error"]
+    assert later.message.startswith("node type is not in this version (got 'llm_jury'; ")
     assert later.fix is None
 
 
@@ -132,7 +136,7 @@ def test_twice_the_nodes_are_twice_the_work(shape: str) -> None:
 
 
 def lint_work(shape: str, size: int) -> int:
-    middle = {
+    shapes: dict[str, list[tuple[str, dict[str, Any]]]] = {
         "chain": [SEND],
         "gates": [GATE, SEND],
         "ladder": [GATE, READ, SEND],
@@ -142,7 +146,8 @@ def lint_work(shape: str, size: int) -> int:
             ("approval_gate", {"require_when": "classified"}),
             ("tier_router", {"intents": {"b": "sim"}, "default_tier": "sim"}),
         ],
-    }[shape]
+    }
+    middle = shapes[shape]
     nodes = [IN, *(middle[number % len(middle)] for number in range(size - 2)), OUT]
     value = h.chain(*nodes)
     if shape == "ladder":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_evarness.core.execution import CUSTOM_TRAIT
+from pytest_evarness.domains.agents.egress import Egress
 from pytest_evarness.domains.agents.memory import Memories
 from pytest_evarness.domains.agents.node.approval import APPROVAL_GATE
 from pytest_evarness.domains.agents.node.asking import NodeBench
@@ -51,7 +52,7 @@ from pytest_evarness.domains.agents.node.tool import TOOL
 if TYPE_CHECKING:
     from pytest_evarness.domains.agents.state import Part
 
-__all__ = ["LATER", "NODE_TYPES", "PARTS", "REVOKING"]
+__all__ = ["NODE_TYPES", "PARTS", "REVOKING"]
 
 NODE_TYPES = (
     APPROVAL_GATE,
@@ -91,8 +92,5 @@ NODE_TYPES = (
 REVOKING = frozenset(node.name for node in NODE_TYPES if CUSTOM_TRAIT not in node.traits)
 """Node types before which an approval can be revoked: those that share this domain's state."""
 
-PARTS: tuple[type[Part], ...] = (Memories, NodeBench, React)
+PARTS: tuple[type[Part], ...] = (Egress, Memories, NodeBench, React)
 """What families of nodes keep in a run and report as not used."""
-
-LATER: frozenset[str] = frozenset()
-"""Published node types that no version offers yet; a graph that has one is told so."""
