@@ -58,6 +58,7 @@ def test_each_citation_is_looked_up_once_in_its_order() -> None:
         "rule": "citation_check",
         "ok": True,
         "count": 2,
+        "digest": h.payload(run, "run_finished")["output"]["digest"],
     }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_evarness.core.interfaces import NodeBlocked
 from pytest_evarness.domains.agents.state import state_of
+from pytest_evarness.domains.agents.text import digest_of_text
 
 if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Context
@@ -57,7 +58,13 @@ def check_citations(text: str, context: Context) -> str:
         context.emit("citation_checked", payload)
     is_grounded = bool(numbers) and not unknown
     context.emit(
-        "interceptor_applied", {"rule": CITATION_CHECK, "ok": is_grounded, "count": len(numbers)}
+        "interceptor_applied",
+        {
+            "rule": CITATION_CHECK,
+            "ok": is_grounded,
+            "count": len(numbers),
+            "digest": digest_of_text(text),
+        },
     )
     if not numbers:
         raise NodeBlocked(f"{CITATION_CHECK}: the text cites nothing")
