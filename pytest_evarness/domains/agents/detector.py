@@ -92,7 +92,7 @@ DETECTORS: Final[Mapping[str, tuple[Signal, ...]]] = {
         ),
         Signal(
             "no_limits",
-            90,
+            70,
             _row(
                 "without no ignoring",
                 "restriction restrictions filter filters limits guardrails censorship",

@@ -264,6 +264,19 @@ def test_what_was_not_used_is_listed() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"match": {"judge": "n22"}, "scores": GOOD},
+        {"scores": {"saftey": 1}},
+        {"match": {"judge": "n22"}, "respond": {"text": "Hm."}},
+    ],
+)
+def test_a_slip_in_a_name_is_listed(rule: dict[str, Any]) -> None:
+    run = judged({"judge": [rule], "default_judge_scores": GOOD})
+    assert run.leftovers == ["judge[0]: 1 response not used in the run"]
+
+
 def test_where_nobody_was_asked_nothing_is_missed() -> None:
     graph = h.chain(("input", {}), ("output", {}))
     assert h.run(graph, {"judge": [{"scores": GOOD}]}).leftovers == []

@@ -24,6 +24,7 @@ from pytest_evarness.domains.agents.score import read_scores, unlike
 from pytest_evarness.domains.agents.state import state_of
 from pytest_evarness.domains.agents.text import joined
 from pytest_evarness.source.number import exact
+from pytest_evarness.source.quote import nearest
 
 if TYPE_CHECKING:
     from pytest_evarness.core.graph import Node
@@ -96,10 +97,16 @@ class NodeBench:
     def _is_for_nodes(self, rule: Any) -> bool:
         wanted = (rule.get("match") or {}).get("judge")
         return any(
-            (wanted is None or wanted.casefold() in (name.casefold() for name in names))
-            and ("respond" in rule or not rule["scores"].keys().isdisjoint(dimensions))
+            (wanted is None or _is_meant([wanted], names))
+            and ("respond" in rule or _is_meant(rule["scores"], dimensions))
             for names, dimensions in self.judges
         )
+
+
+def _is_meant(written: Iterable[str], known: Iterable[str]) -> bool:
+    """Whether a name is one of the graph's, or nearly: a slip is for nobody else."""
+    names = [name.casefold() for name in known]
+    return any(word.casefold() in names or nearest(word.casefold(), names) for word in written)
 
 
 def judged_text(inputs: Mapping[str, list[Any]], context: Context) -> str:
