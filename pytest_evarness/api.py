@@ -122,7 +122,6 @@ class Result:
             InputError: The key, or the file of reviews, cannot be used.
             OSError: It cannot be written.
         """
-        from pytest_evarness.bundle.seal import build_plan
         from pytest_evarness.bundle.store import Store
         from pytest_evarness.scenario.reviews import reviews_of
 
@@ -140,13 +139,28 @@ class Result:
         )
         # The run is over: a bundle made afterwards is sealed for the same plan and run once more,
         # so that its seal is on disk before the first event, as in every other bundle.
-        plan = build_plan([planned_case(self.outcome.case, self.nodeid, {})])
+        plan = self._plan()
         secrets = self.outcome.case.compiled.secrets
         reviews = reviews_of(settings.root, plan["plan"], secrets=secrets)
         seal = publisher.write_seal(plan, reviews=reviews)
         again = self.engine.run(self.outcome.case, logs=store, seal=seal["digest"])
         record = case_record(again, self.nodeid)
-        return publisher.write_bundle(seal, [record], mirror=self.engine.mirror_facts).path
+        return publisher.write_bundle(
+            seal,
+            [record],
+            mirror=self.engine.mirror_facts,
+            changed=self.engine.changed_libraries(seal),
+        ).path
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Libraries on disk that are not what the case was judged by, each in words."""
+        return tuple(self.engine.changed_libraries(self._plan()))
+
+    def _plan(self) -> dict[str, Any]:
+        from pytest_evarness.bundle.seal import build_plan
+
+        return build_plan([planned_case(self.outcome.case, self.nodeid, {})])
 
 
 class Runner:
@@ -159,8 +173,12 @@ class Runner:
         """Run one case.
 
         Raises:
-            InputError: The scenario cannot be used as it stands, or has no such case.
+            InputError: The scenario cannot be used as it stands, or has no such case; or a library
+                has mistakes: a contract that cannot be read might have been for this case.
         """
+        from pytest_evarness.source.mistake import raise_all
+
+        raise_all(self.engine.library.errors)
         root = self.engine.settings.root
         if isinstance(scenario, Mapping):
             cases = self.engine.compile(scenario, root)
@@ -228,7 +246,8 @@ def run(
         rerun: ``mirror`` or ``inline``.
 
     Raises:
-        InputError: The scenario cannot be used as it stands, or has no such case.
+        InputError: The scenario cannot be used as it stands, or has no such case; or a library has
+            mistakes.
     """
     base = Path.cwd() if root is None else Path(root).absolute()
     runner = Runner(

@@ -362,11 +362,38 @@ def _library(engine: Engine, path: Path) -> Iterator[Remark]:
     for warning in found.warnings:
         yield _warning(warning, found.shown)
     yield from _corpora(engine, found)
+    yield from _unmet(engine, found, absolute.parent)
     if is_project:
         own = {str(error) for error in found.errors}
         for error in engine.library.mistakes.get(absolute, ()):
             if str(error) not in own:
                 yield from _errors(error)  # what another file says of its ids
+
+
+def _unmet(engine: Engine, file: LibraryFile, folder: Path) -> Iterator[Remark]:
+    """Words of ``applies_to`` that no tool, or no tag so far, is known by."""
+    from pytest_evarness.scenario.harness import Harnesses
+    from pytest_evarness.scenario.reference import References
+
+    if all(contract.applies_to is None for contract in file.contracts.values()):
+        return
+    settings = engine.settings
+    harnesses = Harnesses(
+        engine.registry,
+        References(folder, settings.root),
+        home=settings.home,
+        variables=settings.variables,
+        scenario_name="",
+    )
+    overlays = harnesses.overlays((folder,))
+    tools = {name for shape in overlays.shapes if shape.by == "tool" for name in shape.schemas}
+    aliases: dict[str, str] = {}
+    for domain in engine.registry.domains.values():
+        aliases.update(domain.aliases(overlays.values))
+    engine.library.meet(tools, aliases)
+    for error in engine.library.unmet(file):
+        # Without a name that was meant, it may be a tool whose manifest lies beside a scenario.
+        yield _error(error, "error" if error.fix else "warning")
 
 
 def _overlay(engine: Engine, path: Path) -> Iterator[Remark]:

@@ -7,8 +7,8 @@ Source: docs/contracts.md, "Which cases a contract is for".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_evarness.core.json import shown
@@ -29,10 +29,12 @@ __all__ = [
     "KEYS",
     "Applicability",
     "CaseFacts",
+    "Met",
     "facts_of",
     "parse_applicability",
     "reason_of",
     "tools_in",
+    "unmet",
 ]
 
 ALWAYS: Final = "always"
@@ -232,6 +234,45 @@ def facts_of(
         mode=mode,
         tags=frozenset(tags),
     )
+
+
+@dataclass(slots=True)
+class Met:
+    """What cases can have that a contract asks for, as far as it is known.
+
+    Attributes:
+        tools: Ids that a manifest in force declares, or a graph names.
+        aliases: Other names of these to the ids.
+        tags: Of the scenarios.
+    """
+
+    tools: set[str] = field(default_factory=set)
+    aliases: dict[str, str] = field(default_factory=dict)
+    tags: set[str] = field(default_factory=set)
+
+
+def unmet(applies_to: Applicability, met: Met) -> Iterator[Fault]:
+    """Words of ``applies_to`` by which no case can be met; fault paths start at its value.
+
+    A tag is told only where it is nearly one that some scenario has: others may not be here.
+    """
+    lists = dict(applies_to.lists)
+    for index, tool in enumerate(lists.get("tools", ())):
+        if tool not in met.tools:
+            near = met.aliases.get(tool) or nearest(tool, met.tools)
+            yield Fault(
+                ("tools", index),
+                "unknown tool, so no case is met by it",
+                f"'{tool}'",
+                "an id that a manifest in force declares or a graph names",
+                f"write '{near}'" if near else None,
+            )
+    for index, tag in enumerate(lists.get("tags", ())):
+        near = None if tag in met.tags else nearest(tag, met.tags)
+        if near is not None:
+            yield Fault(
+                ("tags", index), "no scenario has this tag", f"'{tag}'", fix=f"write '{near}'"
+            )
 
 
 def _listed(words: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_evarness.contract.applicability import Applicability
+from pytest_evarness.contract.applicability import Applicability, Met, unmet
 from pytest_evarness.contract.corpus import Corpus, evaluate_corpus, lacking, parse_corpus
 from pytest_evarness.contract.model import VACUOUS, Contract, parse_contract
 from pytest_evarness.contract.row import CorpusRow, corpus_row
@@ -281,6 +281,7 @@ class Library:
         self._winners: dict[tuple[str, tuple[int, ...]], Contract | InputError] = {}
         self._in_force: dict[tuple[Path, ...], tuple[tuple[str, str, str], ...]] = {}
         self._given: dict[Path, LibraryFile] = {}
+        self._met = Met()
         self._corpora: dict[str, _CorporaFile] = {}
         self._results: dict[tuple[str, int, str], tuple[CorpusResult, ...]] = {}
         for file in self.files:
@@ -362,6 +363,32 @@ class Library:
             if applies_to.why_not(facts) is None:
                 found.append(name)
         return sorted(found)
+
+    def meet(
+        self, tools: Iterable[str], aliases: Mapping[str, str], tags: Iterable[str] = ()
+    ) -> None:
+        """Note what a case, or a place, has that contracts may ask for."""
+        self._met.tools.update(tools)
+        self._met.aliases.update(aliases)
+        self._met.tags.update(tags)
+
+    def unmet(self, file: LibraryFile | None = None) -> list[InputError]:
+        """Words of ``applies_to`` by which nothing that was met is met, in the order of the files.
+
+        Args:
+            file: The one to look at; None for all that are not packaged.
+        """
+        if not self._met.tools:
+            return []  # nothing that calls tools was here
+        beside = (found for found, _ in self._beside.values() if found is not None)
+        files = (*self.files, *beside) if file is None else (file,)
+        return [
+            one.error(name, fault.under("applies_to"))
+            for one in files
+            for name, contract in one.contracts.items()
+            if one.label != "packaged" and contract.applies_to is not None
+            for fault in unmet(contract.applies_to, self._met)
+        ]
 
     def resolve(
         self,

@@ -94,6 +94,7 @@ class SessionState:
         self.notes: list[str] = []
         self.failed: set[str] = set()
         self.blocking = False
+        self.is_red = False
         self.crashed: set[str] = set()
         self.bundle_lines: tuple[str, ...] = ()
         self.exercises: list[Exercise] = []
@@ -203,10 +204,12 @@ class SessionState:
         return True
 
     def warnings(self) -> list[str]:
-        """What lint remarks about the graphs of the cases that were collected, once each."""
+        """What lint remarks about the cases that were collected and the libraries, once each."""
         found: dict[str, None] = {}
         for collected in self.collected.values():
             found.update(dict.fromkeys(collected.case.warnings))
+        if self.collected:
+            found.update((str(error), None) for error in self.engine.library.unmet())
         shown = list(found)[:MAX_WARNINGS]
         if len(found) > len(shown):
             shown.append(f"{len(found) - len(shown)} more; 'pytest-evarness lint' lists them all")
@@ -392,6 +395,7 @@ class SessionState:
                 self.records.setdefault(payload["case"], CaseRecord.from_record(record))
                 self.mirror_facts = mirror
         how, category = payload["how"], payload["category"]
+        self.is_red = self.is_red or report.failed
         self.blocking = self.blocking or how == "error"
         name = category or {"error": "error"}.get(how) or report.outcome
         self.outcomes[name] = self.outcomes.get(name, 0) + 1
@@ -419,6 +423,7 @@ class SessionState:
             return
         nodeid = report.nodeid.rpartition("::")[0]
         if nodeid in self.planned_nodeids:
+            self.is_red = True
             self.crashed.add(nodeid)
             self.records.pop(nodeid, None)
             self.outcomes["error"] = self.outcomes.get("error", 0) + 1
@@ -468,6 +473,8 @@ class SessionState:
             events=options.setting(self.config, "bundle-events") or "full",
             strict_vacuity=bool(options.setting(self.config, "strict-vacuity")),
             diagnose=bool(options.setting(self.config, "diagnose")),
+            # No plan holds so many, and every JSON reader has the number.
+            min_scenarios=min(options.min_scenarios(self.config), 10**9),
             key=key,
             unsigned=bool(options.setting(self.config, "unsigned")),
             home=home_folder(),

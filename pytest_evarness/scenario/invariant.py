@@ -581,6 +581,8 @@ class Planner:
 
     def _pulled_in(self) -> None:
         """Contracts that nobody names and that say themselves that they are for this case."""
+        tools = self.plan.identities.get("tool", ())
+        self.contracts.library.meet(tools, self.plan.aliases, self.plan.facts.tags)
         found = self.contracts.pulled_in(self.plan.facts, self.plan.beside)
         if isinstance(found, InputError):
             self.plan.report_error(found)

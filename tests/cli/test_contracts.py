@@ -279,6 +279,22 @@ def test_lint_tells_a_library_that_says_something_else(command: Command) -> None
     assert (done.code, "says something else than" in done.out) == (1, True)
 
 
+def test_lint_tells_a_tool_that_nobody_has(command: Command) -> None:
+    typo = changed(APPROVED, applies_to={"tools": ["emial.send"]})
+    write(Path("contracts/a.yaml"), library(sent=typo))
+    done = command("lint", "contracts")
+    assert done.code == 1
+    assert "contracts.sent.applies_to.tools[0]: unknown tool" in done.out
+    assert "write 'email.send'" in done.out
+    # Without a like it may be one whose manifest lies beside a scenario.
+    far = changed(APPROVED, applies_to={"tools": ["zzz"]})
+    write(Path("contracts/a.yaml"), library(sent=far))
+    done = command("lint", "contracts")
+    assert (done.code, "warning" in done.out, "(got 'zzz'" in done.out) == (0, True, True)
+    write(Path("contracts/a.yaml"), library(sent=APPROVED))
+    assert "unknown tool" not in command("lint", "contracts").out
+
+
 def test_lint_warns_of_a_contract_that_is_not_for_the_case_or_can_never_fire(
     command: Command,
 ) -> None:

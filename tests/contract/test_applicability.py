@@ -11,9 +11,11 @@ from pytest_evarness.contract.applicability import (
     BY_LIBRARY,
     Applicability,
     CaseFacts,
+    Met,
     facts_of,
     parse_applicability,
     reason_of,
+    unmet,
 )
 from pytest_evarness.core.registry import packaged_registry
 
@@ -122,3 +124,18 @@ def test_what_is_misspelt_is_refused(value: Any, said: str) -> None:
 def test_a_verifier_takes_node_types_that_it_does_not_know() -> None:
     found, faults = parse_applicability({"node_types": ["theirs"]}, None)
     assert (found is not None, faults) == (True, [])
+
+
+def test_words_by_which_nothing_is_met_are_told_with_those_that_were_meant() -> None:
+    met = Met({"email.send", "web.search"}, {"mailer": "email.send"}, {"email"})
+
+    def told(value: Any) -> list[tuple[Any, str | None]]:
+        return [(fault.path, fault.fix) for fault in unmet(applies_to(value), met)]
+
+    assert told({"tools": ["email.send", "web.serch", "mailer", "zzz"]}) == [
+        (("tools", 1), "write 'web.search'"),
+        (("tools", 2), "write 'email.send'"),
+        (("tools", 3), None),
+    ]
+    assert told({"tags": ["email", "emial", "payments"]}) == [(("tags", 1), "write 'email'")]
+    assert told({"always": True}) == told({"modes": ["release"]}) == []
