@@ -85,6 +85,8 @@ def test_each_event_type_comes_about_and_fits_its_schema(
 def test_an_event_that_does_not_fit_is_noticed(events: list[dict[str, Any]]) -> None:
     """The twin: each kind of event with a field too many breaks its schema."""
     one_of_each = {one["type"]: one for one in events}
+    # Each node adds to it which budget was its own, and how far it was passed.
+    del one_of_each["budget_breached"]
     for name, one in one_of_each.items():
         bent = {**one, "payload": {**one["payload"], "no_such_field": 1}}
         assert check_event(registry(), bent) != [], name
