@@ -7,6 +7,7 @@ import re
 __all__ = ["distinct_words", "overlap", "sentences_of", "telling_words"]
 
 _WORDS = re.compile(r"\w+")
+_END = re.compile(r"[.!?](?=[ \t]|$)")
 _LONG = 4
 
 
@@ -35,9 +36,8 @@ def sentences_of(text: str) -> list[str]:
     found: list[str] = []
     for line in text.split("\n"):
         start = 0
-        for index, letter in enumerate(line):
-            if letter in ".!?" and line[index + 1 : index + 2] in ("", " ", "\t"):
-                found.append(line[start : index + 1])
-                start = index + 1
+        for end in _END.finditer(line):
+            found.append(line[start : end.end()])
+            start = end.end()
         found.append(line[start:])
     return [stripped for one in found if (stripped := one.strip())]
