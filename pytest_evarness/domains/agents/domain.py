@@ -148,9 +148,10 @@ class AgentsDomain:
         rules: Any = environment.get("llm") or []
         for rule in rules:
             providers.add((rule.get("match") or {}).get("provider", graph.params.provider))
-        tiers = tiers_of(environment, overlays)
-        if any(node.type == TIER_ROUTER.name for node in graph.nodes.values()):
-            providers |= {tier["provider"] for tier in tiers.values() if "provider" in tier}
+        is_routed = any(node.type == TIER_ROUTER.name for node in graph.nodes.values())
+        if is_routed or "tiers" in environment:
+            tiers = tiers_of(environment, overlays).values()
+            providers |= {tier["provider"] for tier in tiers if "provider" in tier}
         return {
             "tool": tools,
             "capability": tools,

@@ -62,21 +62,25 @@ class Egress:
         mode: Of the strictest classifier that ran; ``off`` before any did. So it does not matter
             which of two independent ones ran first.
         destination: Where the model of the run is.
+        has_tiers: Whether the scenario describes tiers.
+        is_routed: Whether a router chose among them.
     """
 
     classification: str = "public"
     mode: str = "off"
     destination: str = "sim"
+    has_tiers: bool = False
+    is_routed: bool = False
 
     @classmethod
     def of(cls, state: RunState) -> Self:
         """At the start of a run: public, and nothing is checked."""
-        del state
-        return cls()
+        return cls(has_tiers="tiers" in state.environment)
 
     def leftovers(self) -> list[str]:
-        """Nothing here is scripted."""
-        return []
+        """Tiers among which nobody chose."""
+        unused = self.has_tiers and not self.is_routed
+        return ["tiers: no tier router chose among them"] if unused else []
 
     def classify(self, classification: str, mode: str) -> None:
         """Raise the mark, and arm the gate."""

@@ -106,7 +106,8 @@ def _coverage(graph: Graph, registry: Registry, overlays: JsonObject) -> list[Li
             when = quoted(str(node.config.get("require_when")))
             code = "gate_never_asks"
             message = f"no classifier runs before it, so the gate never asks (require_when {when})"
-        elif len(calls) == 1:
+        elif len(calls) == 1 or not (calls or always_asks(node)):
+            # A gate that asks by class is about what the text holds, whatever follows.
             continue
         elif calls:
             code = "approval_covers_several"

@@ -47,6 +47,11 @@ _PATTERNS = (
         "A draft is published only where a panel passed it and an editor agreed.",
         ("happy", "disagreement", "inquorate"),
     ),
+    (
+        "tiered_assistant",
+        "What a request holds decides which model may see it, and who is asked before.",
+        ("everyday", "personal"),
+    ),
 )
 
 

@@ -236,11 +236,11 @@ def test_a_tier_that_nobody_describes_is_named_with_the_nearest() -> None:
     assert fault.fix == "write 'cloud'"
 
 
-def test_tiers_that_no_router_reads_are_refused() -> None:
-    graph = h.chain(("input", {}), ("output", {}))
-    (said,) = h.case_faults(graph, {"tiers": TIERS})
-    assert said.startswith("tiers: no node of the graph chooses among tiers")
-    assert h.case_faults(graph, {}) == []
+def test_tiers_among_which_nobody_chose_are_left_over() -> None:
+    run = h.run(h.chain(("input", {}), ("output", {})), {"tiers": TIERS})
+    assert run.leftovers == ["tiers: no tier router chose among them"]
+    assert not any("tiers" in one for one in routed(PUBLIC, {"default_tier": "house"}).leftovers)
+    assert h.run(h.chain(("input", {}), ("output", {}))).leftovers == []
 
 
 @pytest.mark.parametrize(

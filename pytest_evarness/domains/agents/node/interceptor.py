@@ -13,7 +13,7 @@ from pytest_evarness.domains.agents.extension import INTERCEPTOR_RULE
 from pytest_evarness.domains.agents.node.citation import CITATION_CHECK, check_citations
 from pytest_evarness.domains.agents.node.declare import declare
 from pytest_evarness.domains.agents.node.policy import forbidden_term
-from pytest_evarness.domains.agents.personal import redact, scrub, tell_redaction
+from pytest_evarness.domains.agents.personal import redact, tell_redaction
 from pytest_evarness.domains.agents.state import state_of
 from pytest_evarness.domains.agents.text import digest_of_text, joined
 from pytest_evarness.source.model import Strict
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Context
     from pytest_evarness.core.json import JsonObject
 
-__all__ = ["CHAIN_RULES", "INTERCEPTOR", "VALIDATING_RULE", "scrub"]
+__all__ = ["CHAIN_RULES", "INTERCEPTOR", "VALIDATING_RULE"]
 
 
 def _pii_scrub(text: str, context: Context) -> str:

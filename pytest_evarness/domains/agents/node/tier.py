@@ -116,7 +116,7 @@ def _tier_router(inputs: Mapping[str, list[Any]], config: _TierRouter, context: 
             "intent": intent,
         },
     )
-    state.provider, egress.destination = tier.provider, tier.destination
+    state.provider, egress.destination, egress.is_routed = tier.provider, tier.destination, True
     return text
 
 
@@ -151,13 +151,9 @@ def _permitted(
 
 
 def tier_faults(graph: Graph, environment: JsonObject, overlays: JsonObject) -> list[Fault]:
-    """Tiers that routers name and nobody describes, and tiers that no router could choose."""
+    """Tiers that routers name and nobody describes."""
     routers = [node for node in graph.nodes.values() if node.type == "tier_router"]
     written = "tiers" in environment
-    if not routers:
-        problem = "no node of the graph chooses among tiers"
-        rule = "a node of type tier_router"
-        return [Fault(("tiers",), problem, rule=rule, at_key=True)] if written else []
     known = tiers_of(environment, overlays)
     faults = []
     for node in routers:
