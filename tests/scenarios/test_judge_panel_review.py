@@ -253,6 +253,26 @@ def test_a_rule_about_a_judge_that_nobody_asks_does_not_load(session: Session) -
     assert "faithfulness" in ran.text
 
 
+@pytest.mark.parametrize(
+    ("where", "problem"),
+    [
+        ({"votes.agianst": {"gte": 1}}, "unknown payload path (got 'votes.agianst'; "),
+        ({"member": "safty"}, "unknown member (got 'safty'; declared: "),
+        ({"verdict": "refused"}, "can never be equal "),
+    ],
+)
+def test_a_rule_about_a_panel_that_can_never_fire_does_not_load(
+    session: Session, where: dict[str, Any], problem: str
+) -> None:
+    scenario = only(shipped("judge_panel_review"), "refused")
+    kind = "panel_verdict" if "votes.agianst" in where else "panel_member_verdict"
+    rule = {"type": "trace", "assert": {"never": {"type": kind, "where": where}}}
+    scenario["invariants"]["ours"] = {"description": "Ours", "check": rule}
+    ran = session("--evarness-unsigned", files={FILE: scenario})
+    assert (ran.code, ran.counts) == (1, {"error": 1})
+    assert problem in ran.text
+
+
 # -- what a judge says is no verdict -----------------------------------------------------------
 
 

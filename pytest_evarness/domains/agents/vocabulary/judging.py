@@ -133,7 +133,9 @@ TYPES: dict[str, tuple[str, dict[str, Any]]] = {
         payload(
             {"passed": FLAG, "evaluated": COUNT},
             {
+                # A list in traces of other tools.
                 "votes": {
+                    **payload({}, dict.fromkeys(("for", "against", "abstained"), COUNT)),
                     "type": ["array", "object"],
                     "description": "How many members were `for`, `against`, `abstained`.",
                 }
