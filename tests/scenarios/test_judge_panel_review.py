@@ -196,6 +196,12 @@ def test_every_case_is_valid_as_it_is_shipped(session: Session, name: str) -> No
     assert ran.predicate["verdict"]["valid"] == len(scenario["cases"])
 
 
+def test_every_type_that_judges_acts_in_a_shipped_scenario() -> None:
+    graphs = [read(FOLDER / "graph.json"), shipped("second_opinions")["subject"]["graph"]]
+    types = {node["type"] for graph in graphs for node in graph["nodes"]}
+    assert {"llm_guard", "llm_judge", "judge_chain", "judge_panel"} <= types
+
+
 # -- second opinions ---------------------------------------------------------------------------
 
 
