@@ -65,9 +65,9 @@ def ask_model(
     """
     state = state_of(context)
     tokens = approximate_tokens(text)
+    allow_model(context)
     max_tokens = admit_model_call(tokens, max_tokens, context)
     settings = {"temperature": temperature, "max_tokens": max_tokens}
-    allow_model(context)
     context.emit(
         "llm_request",
         {
@@ -105,8 +105,8 @@ def _reply(
         text = cut_to_tokens(text, max_tokens)
     is_cut = text != whole
     tokens = approximate_tokens(text)
-    payload: dict[str, Any] = {"tokens": tokens, "preview": text}
-    payload["cost_usd"] = float(respond.get("cost_usd", 0.0))
+    cost_usd = float(respond.get("cost_usd", 0.0))
+    payload: dict[str, Any] = {"tokens": tokens, "cost_usd": cost_usd, "preview": text}
     if is_cut:
         payload["truncated"] = True
     elif call is not None:
