@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,24 @@ from pytest_evarness.core.vocabulary import check_event
 from pytest_evarness.pipeline import Engine, Settings
 from tests.scenarios.shipped import FOLDER, REPOSITORY
 
-NOT_IN_A_SHIPPED_SCENARIO = {
-    # Bugs of a harness, and a scenario that scripts too little: nothing that ships has either.
-    "engine_error": {"type": "python", "config": {"callable": "no_such_module_of_ours:step"}},
-    "script_exhausted": {"type": "llm", "config": {}},
+# Type, configuration; a small harness of these nodes in a row shows the event.
+NOT_IN_A_SHIPPED_SCENARIO: dict[str, tuple[list[tuple[str, Any]], dict[str, Any]]] = {
+    # A scenario that scripts too little; nothing that ships does.
+    "script_exhausted": ([("llm", {})], {}),
+    # A text that is not worth keeping.
+    "memory_write_skipped": ([("episodic_memory", {"min_salience": 1})], {}),
+    # A router that only warns lets through what should stay.
+    "tier_egress_warning": (
+        [
+            ("data_classifier", {"egress": "warn"}),
+            ("tier_router", {"default_tier": "far", "on_forbidden_egress": "warn"}),
+        ],
+        {
+            "user_input": "Write to ada@example.org",
+            "tiers": {"far": {"destination": "cloud", "provider": "sim:far-v1"}},
+        },
+    ),
 }
-"""Event types that a small graph has to show instead, with the node that does it."""
 
 
 @lru_cache(maxsize=1)
@@ -45,17 +58,23 @@ def events(engine: Engine) -> list[dict[str, Any]]:
     ]
 
 
-def graph(node: dict[str, Any]) -> dict[str, Any]:
+def chain(nodes: list[tuple[str, Any]], environment: dict[str, Any]) -> dict[str, Any]:
+    rows = [("input", {}), *nodes]
+    ids = [f"n{number}" for number in range(len(rows))]
     return {
         "evarness": 1,
         "subject": {
             "graph": {
                 "id": "g",
-                "nodes": [{"id": "a", "type": "input"}, {"id": "b", **node}],
-                "edges": [{"from": "a", "to": "b"}],
+                "nodes": [
+                    {"id": name, "type": kind, "config": config}
+                    for name, (kind, config) in zip(ids, rows, strict=True)
+                ],
+                "edges": [{"from": one, "to": other} for one, other in pairwise(ids)],
             }
         },
-        "cases": {"c": {"expect": {"status": "failed"}}},
+        "environment": environment,
+        "cases": {"c": {"expect": {"status": "completed"}}},
     }
 
 
@@ -71,8 +90,8 @@ def test_each_event_type_comes_about_and_fits_its_schema(
     met = {one["type"] for one in events}
     assert met & NOT_IN_A_SHIPPED_SCENARIO.keys() == set(), "it is shown by a scenario by now"
     further = []
-    for node in NOT_IN_A_SHIPPED_SCENARIO.values():
-        (case,) = engine.compile(graph(node), tmp_path)
+    for nodes, environment in NOT_IN_A_SHIPPED_SCENARIO.values():
+        (case,) = engine.compile(chain(nodes, environment), tmp_path)
         further += [event.as_record() for event in engine.run(case).run_a.events]
     met |= {one["type"] for one in further}
     assert set(registry().event_types.names()) - met == set()
