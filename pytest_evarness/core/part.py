@@ -221,7 +221,9 @@ def _domain(name: str, part: object) -> str | None:
 def _record_problem(part: object, kind: type) -> str | None:
     if isinstance(part, kind):
         return None
-    return f"must be a {kind.__name__} (got {described(part)}; {kind.__module__}.{kind.__name__})"
+    article = "an" if kind.__name__[0] in "AEIOU" else "a"
+    name = f"{kind.__module__}.{kind.__name__}"
+    return f"must be {article} {kind.__name__} (got {described(part)}; {name})"
 
 
 def _node_type(name: str, part: object) -> str | None:
