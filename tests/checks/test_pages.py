@@ -12,6 +12,7 @@ from pytest_evarness.checks.command import CommandExit
 from pytest_evarness.checks.content import FileContent
 from pytest_evarness.checks.custom import Custom
 from pytest_evarness.checks.files import FileAbsent, FileExists
+from pytest_evarness.checks.redaction import Redaction
 from pytest_evarness.world.sandbox import find_sandbox
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parents[2] / "docs"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 KINDS: dict[str, Any] = {
-    kind.name: kind for kind in (CommandExit(), Custom(), FileAbsent(), FileContent(), FileExists())
+    kind.name: kind for kind in (CommandExit(), Custom(), FileAbsent(), FileContent(), FileExists(), Redaction())
 }
 
 
