@@ -613,6 +613,7 @@ class Publisher:
         events: str = "full",
         strict_vacuity: bool = False,
         diagnose: bool = False,
+        min_scenarios: int = 0,
         key: Path | None = None,
         unsigned: bool = False,
         home: Path | None = None,
@@ -623,6 +624,7 @@ class Publisher:
         self.rerun = rerun
         self.events = events
         self.strict_vacuity = strict_vacuity
+        self.min_scenarios = min_scenarios
         self.diagnose = diagnose
         self._key_option = None if key is None else str(key)
         self._unsigned = unsigned
@@ -681,6 +683,7 @@ class Publisher:
                 events=self.events,
                 strict_vacuity=self.strict_vacuity,
                 diagnose=self.diagnose,
+                min_scenarios=self.min_scenarios,
             ),
             redefined=seal.redefined(self.store.earlier_contracts(), plan["contracts"]),
             reviews=reviews,

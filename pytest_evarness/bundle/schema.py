@@ -255,6 +255,7 @@ SEAL = record(
                 "events": one_of("full", "digest"),
                 "strict_vacuity": boolean,
                 "diagnose": boolean,
+                "min_scenarios": whole,
             }
         ),
         "environment": DIGEST,

@@ -111,12 +111,14 @@ class Settings:
         events: ``full`` or ``digest``.
         strict_vacuity: A vacuous pass counts as indeterminate.
         diagnose: Cases of mode ``diagnostic`` went on behind a block, for observation.
+        min_scenarios: Scenario files that had to be found.
     """
 
     rerun: str = "mirror"
     events: str = "full"
     strict_vacuity: bool = False
     diagnose: bool = False
+    min_scenarios: int = 0
 
     def as_record(self) -> dict[str, Any]:
         """The form that is sealed."""
@@ -125,6 +127,7 @@ class Settings:
             "events": self.events,
             "strict_vacuity": self.strict_vacuity,
             "diagnose": self.diagnose,
+            "min_scenarios": self.min_scenarios,
         }
 
 

@@ -38,6 +38,10 @@ def summarise(predicate: Mapping[str, Any]) -> dict[str, Any]:
     pending = 0
     if not seal["plan"]:
         false.append("there was no case")
+    found = {row["file"] for name in ("plan", "broken") for row in seal[name]}
+    least = seal["settings"]["min_scenarios"]
+    if len(found) < least:
+        false.append(f"{len(found)} scenario files were found, at least {least} needed")
     for planned in seal["plan"]:
         nodeid = planned["nodeid"]
         if not any(asserts_something(item) for item in planned["items"]):

@@ -13,7 +13,7 @@ import pytest
 from pytest_evarness.plugin import options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
     from typing import Any
 
@@ -65,6 +65,15 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     from pytest_evarness.plugin.nodes import collect_file
 
     return collect_file(file_path, parent)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_cmdline_main(
+    config: pytest.Config,
+) -> Generator[None, int | pytest.ExitCode | None, int | pytest.ExitCode | None]:
+    """Around everything: no hook of somebody's makes green what is red."""
+    code = yield
+    return options.final_code(config, code)
 
 
 @pytest.hookimpl(tryfirst=True)

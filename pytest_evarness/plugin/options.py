@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,12 +24,15 @@ __all__ = [
     "decisions_for_nothing",
     "diagnoses_nothing",
     "exports",
+    "final_code",
     "is_on_command_line",
     "is_relevant",
     "is_scenario_session",
     "key_words",
     "may_be_ours",
     "min_coverage",
+    "min_scenarios",
+    "must_fail",
     "setting",
     "yaml_files",
 ]
@@ -36,6 +40,8 @@ __all__ = [
 FOUND: pytest.StashKey[list[int]] = pytest.StashKey()
 """Scenario files found in this process, and those that xdist workers report."""
 
+RED: pytest.StashKey[bool] = pytest.StashKey()
+"""Something of ours failed, so the exit code is not 0."""
 
 MODES = ("release", "exploratory", "diagnostic")
 
@@ -435,7 +441,30 @@ def check_something_ran(session: pytest.Session) -> None:
     _fail(session, problem)
 
 
+def must_fail(config: pytest.Config) -> None:
+    """Whatever else ends the session green, it does not."""
+    config.stash[RED] = True
+
+
+def final_code(
+    config: pytest.Config, code: int | pytest.ExitCode | None
+) -> int | pytest.ExitCode | None:
+    """The exit code of the process: another one than 0 where something of ours failed.
+
+    Interruptions, internal errors and wrong use keep their own.
+    """
+    green = (None, pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+    if code not in green or not config.stash.get(RED, False):
+        return code
+    sys.stderr.write(
+        "evarness: the session failed, and something set its exit status to"
+        f" {int(code or 0)}; it is {int(pytest.ExitCode.TESTS_FAILED)}\n"
+    )
+    return pytest.ExitCode.TESTS_FAILED
+
+
 def _fail(session: pytest.Session, text: str) -> None:
+    must_fail(session.config)
     terminal = session.config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None:
         terminal.ensure_newline()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evarness.plugin import options
 from pytest_evarness.plugin.corpora import CorpusItem
 from pytest_evarness.plugin.nodes import InvariantItem, library_load_items
 from pytest_evarness.plugin.showing import LETTERS
@@ -158,6 +159,8 @@ class SessionHooks:
             terminal = session.config.pluginmanager.get_plugin("terminalreporter")
             if terminal is not None:
                 terminal.stats.setdefault("error", [])  # ends in red
+        if problems or state.broken or state.is_red:
+            options.must_fail(session.config)
         state.notes.extend(problems)
         if problems and not _has_summary(session.config):
             sys.stderr.write("\n".join(clean(problem) for problem in problems) + "\n")

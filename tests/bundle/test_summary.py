@@ -61,7 +61,13 @@ def session(
     verdict = (
         "invalid" if "fail" in words else "indeterminate" if "indeterminate" in words else "valid"
     )
-    planned = {"nodeid": "x.yaml::a", "mode": mode, "waived": [], "items": list(items)}
+    planned = {
+        "nodeid": "x.yaml::a",
+        "file": "x.yaml",
+        "mode": mode,
+        "waived": [],
+        "items": list(items),
+    }
     case = {
         "nodeid": "x.yaml::a",
         "verdict": verdict,
@@ -79,7 +85,12 @@ def session(
             "overrides": [],
             "overlays": [],
             "git": {"commit": "c", "tree": "t", "clean": True},
-            "settings": {"rerun": "mirror", "events": "full", "strict_vacuity": False},
+            "settings": {
+                "rerun": "mirror",
+                "events": "full",
+                "strict_vacuity": False,
+                "min_scenarios": 0,
+            },
             **seal,
         },
         "cases": [case] if run and plan else [],
@@ -266,3 +277,17 @@ def test_a_domain_names_what_it_knows_of() -> None:
     # A rejected send is a branch of its own.
     assert any("reject" in text for text in exercised(APPROVE))
     assert not any("reject" in text for text in exercised(APPROVE, REJECT))
+
+
+@pytest.mark.parametrize(
+    ("least", "broken", "holds"), [(1, (), True), (2, (), False), (2, ("y.yaml",), None)]
+)
+def test_fewer_scenario_files_than_were_asked_for_do_not_hold(
+    least: int, broken: tuple[str, ...], holds: bool | None
+) -> None:
+    predicate = session(broken=broken)
+    predicate["seal"]["settings"]["min_scenarios"] = least
+    verdict = summarise(predicate)
+    assert verdict["holds"] is holds
+    if holds is False:
+        assert verdict["note"] == "1 scenario files were found, at least 2 needed"
