@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,8 @@ from pytest_evarness.cli.foreign import add_importer_argument, find_importer, lo
 from pytest_evarness.cli.given import GivenContracts, exit_code, settled, summary
 from pytest_evarness.core.finding import Finding
 from pytest_evarness.core.outcome import Outcome
+from pytest_evarness.core.registry import nearest
+from pytest_evarness.core.vocabulary import is_custom_type
 
 if TYPE_CHECKING:
     import argparse
@@ -26,6 +28,8 @@ __all__ = ["HELP", "NAME", "add_arguments", "main"]
 
 NAME = "check"
 HELP = "judge contracts over recorded traces"
+
+_MAX_REMARKS = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,9 +74,34 @@ def main(args: argparse.Namespace) -> int:
             sys.stdout.write(f"{line}\n")
     if not args.json:
         sys.stdout.write(f"{summary(decided, len(traces))}\n")
-    for warning in given.warnings:
+    for warning in (*given.warnings, *_misspelt(traces, registry)):
         sys.stderr.write(f"{warning}\n")
     return exit_code(decided)
+
+
+def _misspelt(traces: Sequence[tuple[str, Trace]], registry: Registry) -> Iterator[str]:
+    """Types that no source declares and that nearly are known ones, once for each file.
+
+    Contracts refuse such a word. In a trace it may be a recorder's own, so it is a remark.
+    """
+    known = registry.event_types
+    met: dict[tuple[str, str], int] = {}
+    for path, trace in traces:
+        for event in trace.events if trace.coverage is None else ():
+            name = event["type"]
+            if name not in known and not is_custom_type(name):
+                met[path, name] = met.get((path, name), 0) + 1
+    shown = 0
+    for (path, name), count in met.items():
+        near = nearest(name, known.names()) or nearest(name.lower(), known.names())
+        if near is None or shown == _MAX_REMARKS:
+            continue
+        shown += 1
+        noun = "event" if count == 1 else "events"
+        yield _printable(
+            f"{path}: warning: {count} {noun} of a type that no source declares (got '{name}';"
+            f" '{near}' is known, and contracts about it do not see these)"
+        )
 
 
 class _Judge:
@@ -127,4 +156,8 @@ def _text(path: str, trace: Trace, finding: Finding, is_draft: bool) -> str:
     run = f"{path}::{trace.run_id}" if trace.run_id is not None else path
     draft = "draft, " if is_draft else ""
     line = f"{draft}{word}{causes}: {run} {finding.id} - {finding.reason}"
+    return _printable(line)
+
+
+def _printable(line: str) -> str:
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in line)

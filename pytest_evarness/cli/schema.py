@@ -368,6 +368,7 @@ def _trace(registry: Registry) -> dict[str, Any]:
             "trace": {"const": 1},
             "run_id": _TEXT,
             "closed": {"type": "boolean"},
+            "events": {"type": "integer", "minimum": 0},
             "sources": {"type": "array", "items": source},
             "seal": _TEXT,
             "case": _TEXT,

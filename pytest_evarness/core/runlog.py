@@ -18,7 +18,7 @@ __all__ = ["HEADER_KEYS", "TRACE_FORMAT", "RunLog"]
 
 TRACE_FORMAT = 1
 
-HEADER_KEYS = ("trace", "run_id", "closed", "sources", "seal", "case", "environment")
+HEADER_KEYS = ("trace", "run_id", "closed", "events", "sources", "seal", "case", "environment")
 """Keys of a header; the last three are those of a run log."""
 
 

@@ -59,6 +59,7 @@ def read_traces(path: Path, importer: TraceImporter | None = None) -> list[Trace
     """
     shown_path = str(path)
     runs: list[_Reading] = []
+    ids: set[str] = set()
     try:
         with path.open("rb") as file:
             lines = (
@@ -67,7 +68,7 @@ def read_traces(path: Path, importer: TraceImporter | None = None) -> list[Trace
                 else _imported_lines(file.read(MAX_FOREIGN_BYTES + 1), importer, shown_path)
             )
             for number, line in lines:
-                _take(line, number, shown_path, runs)
+                _take(line, number, shown_path, runs, ids)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise InputError(f"cannot be read ({reason})", where=Where(shown_path)) from None
@@ -83,6 +84,7 @@ class _Reading:
     header: JsonObject | None = None
     run_id: str | None = None
     declared: bool | None = None
+    count: int | None = None
     coverage: frozenset[str] | None = None
     is_covered: bool = False
     gaps: list[tuple[int, int]] = field(default_factory=list)
@@ -115,13 +117,28 @@ class _Reading:
         self.has_ended = self.has_ended or event["type"] in TERMINAL_TYPES
         self.events.append(event)
 
+    @property
+    def _lacks_its_end(self) -> bool:
+        """Whether lines at the end were lost, whatever the header says.
+
+        A file that is cut between two lines reads like a whole one: only a count, or the end that
+        a run which began has, tells.
+        """
+        if self.count is not None and len(self.events) < self.count:
+            return True
+        types = [event["type"] for event in (self.events[:1] + self.events[-1:])]
+        begins = bool(types) and types[0] == "run_started"
+        return begins and not self.has_ended and types[-1] != "run_paused"
+
     def trace(self) -> Trace:
         if self.faults_left_out:
             self.faults.append(f"and {self.faults_left_out} more")
         closed = self.has_ended if self.declared is None else self.declared
+        if self.count is not None and len(self.events) > self.count:
+            self.fault(f"the header says {self.count} events (got {len(self.events)})")
         return Trace(
             events=self.events,
-            closed=closed and not self.is_cut,
+            closed=closed and not self.is_cut and not self._lacks_its_end,
             coverage=self.coverage,
             gaps=tuple(_merged(self.gaps)),
             open_cause=Cause.UNFINISHED_RUN,
@@ -252,7 +269,7 @@ def _parse(line: _Line, number: int, shown_path: str) -> Any:
     return value
 
 
-def _take(line: _Line, number: int, shown_path: str, runs: list[_Reading]) -> None:
+def _take(line: _Line, number: int, shown_path: str, runs: list[_Reading], ids: set[str]) -> None:
     value = _parse(line, number, shown_path)
     if value is None and not line.has_end:
         if not runs:
@@ -263,7 +280,14 @@ def _take(line: _Line, number: int, shown_path: str, runs: list[_Reading]) -> No
         got = f"{kind_of(value)} {shown(value, 40)}"
         _refuse(shown_path, number, f"must be a mapping (got {got}; a header or an event)")
     if "trace" in value and "seq" not in value:
-        runs.append(_header(value, number, shown_path))
+        reading = _header(value, number, shown_path)
+        if reading.run_id in ids:
+            # Each half of a run that is told as two may look like a whole one.
+            got = shown(reading.run_id, 200)
+            _refuse(shown_path, number, f"the file holds two runs of one id (got {got})", "run_id")
+        if reading.run_id is not None:
+            ids.add(reading.run_id)
+        runs.append(reading)
         return
     if not runs:
         runs.append(_Reading())
@@ -317,9 +341,13 @@ def _header(value: dict[str, Any], number: int, shown_path: str) -> _Reading:
     closed = value.get("closed")
     if "closed" in value and not isinstance(closed, bool):
         _refuse(shown_path, number, f"must be true or false (got {shown(closed)})", "closed")
+    count = value.get("events")
+    if "events" in value and (type(count) is not int or count < 0):
+        got = shown(count)
+        _refuse(shown_path, number, f"must be how many there are (got {got}; from 0)", "events")
     if not isinstance(value.get("case", ""), str):
         _refuse(shown_path, number, f"must be a text (got {shown(value['case'])})", "case")
-    reading = _Reading(header=value, run_id=run_id, declared=closed)
+    reading = _Reading(header=value, run_id=run_id, declared=closed, count=count)
     if "sources" in value:
         _sources(value["sources"], reading, number, shown_path)
     # A run log is our own: its vocabulary is recorded whole.

@@ -63,6 +63,7 @@ def jsonl_lines(statement: Mapping[str, Any]) -> Iterator[str]:
                     "trace": 1,
                     "run_id": f"{case['nodeid']}#{run['label']}",
                     "closed": closed,
+                    "events": len(events),
                     "case": planned["digest"],
                     "seal": seal["digest"],
                 }

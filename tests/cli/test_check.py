@@ -221,3 +221,39 @@ def test_digest_is_blind_to_timing_and_sharp_on_content_and_order(command: Comma
     assert digests[0] == digests[1]
     assert len(set(digests)) == 3
     assert command("digest", "absent.jsonl").code == 2
+
+
+def test_a_type_that_nearly_is_a_known_one_is_remarked(command: Command) -> None:
+    write_trace(
+        "odd.jsonl",
+        event(0, "run_started"),
+        event(1, "tool_caled"),
+        event(2, "Tool_Called"),
+        event(3, "zebra"),
+        event(4, "run_finished"),
+    )
+    done = command("check", "odd.jsonl", "--contracts", contracts(NO_PAY))
+    assert done.code == 0
+    assert done.err.count("odd.jsonl: warning: 1 event of a type that no source declares") == 2
+    assert "(got 'tool_caled'; 'tool_called' is known" in done.err
+    assert "zebra" not in done.err, "a recorder may have types of its own"
+
+
+def test_a_declared_type_is_no_slip(command: Command) -> None:
+    source = {"id": "log", "types": ["run_started", "tool_caled", "run_finished"]}
+    header = {"trace": 1, "run_id": "a", "sources": [source]}
+    events = [event(0, "run_started"), event(1, "tool_caled"), event(2, "run_finished")]
+    write_trace("own.jsonl", header, *events)
+    assert "warning" not in command("check", "own.jsonl", "--contracts", contracts(ENDS)).err
+
+
+def test_a_file_cut_between_two_lines_passes_nothing(command: Command) -> None:
+    header = {"trace": 1, "run_id": "a", "closed": True}
+    whole = [event(0, "run_started"), event(1, "custom.a"), event(2, "run_finished")]
+    write_trace("whole.jsonl", header, *whole)
+    write_trace("cut.jsonl", header, *whole[:2])
+    never = contracts(NO_PAY)
+    assert command("check", "whole.jsonl", "--contracts", never).code == 0
+    done = command("check", "cut.jsonl", "--contracts", never)
+    assert done.code == 3
+    assert "unfinished_run" in done.out

@@ -341,3 +341,58 @@ def test_the_bound_on_lines_would_be_noticed_if_it_went(
     monkeypatch.setattr(tracefile, "MAX_LINE_BYTES", 10)
     with pytest.raises(InputError, match=r"a line is too long \(at most 10 bytes\)"):
         read(tmp_path, ev(0))
+
+
+STARTED = '{"seq": 0, "type": "run_started", "node_id": null, "payload": {}}'
+FINISHED = '{"seq": 1, "type": "run_finished", "node_id": null, "payload": {}}'
+OTHER = '{"seq": 1, "type": "custom.a", "node_id": null, "payload": {}}'
+PAUSED = '{"seq": 1, "type": "run_paused", "node_id": null, "payload": {}}'
+
+
+def held(tmp_path: Path, *lines: str) -> list[Trace]:
+    file = tmp_path / "t.jsonl"
+    file.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return read_traces(file)
+
+
+@pytest.mark.parametrize(
+    ("header", "events", "closed"),
+    [
+        ('"closed": true, "events": 2', (STARTED, FINISHED), True),
+        ('"closed": true, "events": 3', (STARTED, FINISHED), False),
+        ('"closed": true', (STARTED, FINISHED), True),
+        # A run that began and does not end was cut between two lines.
+        ('"closed": true', (STARTED, OTHER), False),
+        ('"closed": true', (STARTED,), False),
+        ('"closed": true', (STARTED, PAUSED), True),
+        # Where a recorder does not write the kernel's events, its word is all there is.
+        ('"closed": true', (OTHER.replace("1", "0", 1),), True),
+        ('"closed": true, "events": 2', (OTHER.replace("1", "0", 1),), False),
+    ],
+)
+def test_a_run_that_lost_its_end_is_open(
+    tmp_path: Path, header: str, events: tuple[str, ...], closed: bool
+) -> None:
+    (trace,) = held(tmp_path, f'{{"trace": 1, "run_id": "a", {header}}}', *events)
+    assert trace.closed is closed
+    assert trace.faults == ()
+
+
+def test_more_events_than_the_header_says_are_a_fault(tmp_path: Path) -> None:
+    header = '{"trace": 1, "closed": true, "events": 1}'
+    (trace,) = held(tmp_path, header, STARTED, FINISHED)
+    assert trace.faults == ("the header says 1 events (got 2)",)
+
+
+@pytest.mark.parametrize("count", ["-1", "true", '"2"', "1.5"])
+def test_a_count_is_a_count(tmp_path: Path, count: str) -> None:
+    with pytest.raises(InputError, match=r"t\.jsonl:1: events: must be how many there are"):
+        held(tmp_path, f'{{"trace": 1, "events": {count}}}', STARTED)
+
+
+def test_a_run_is_told_once(tmp_path: Path) -> None:
+    header = '{"trace": 1, "run_id": "a"}'
+    with pytest.raises(InputError, match=r"t\.jsonl:4: run_id: the file holds two runs of one id"):
+        held(tmp_path, header, STARTED, FINISHED, header, STARTED)
+    traces = held(tmp_path, header, STARTED, FINISHED, '{"trace": 1, "run_id": "b"}', STARTED)
+    assert len(traces) == 2
