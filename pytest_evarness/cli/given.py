@@ -18,6 +18,7 @@ from pytest_evarness.core.finding import Finding
 from pytest_evarness.core.outcome import Cause, Outcome
 from pytest_evarness.errors import InputError, Where
 from pytest_evarness.source.mistake import raise_all
+from pytest_evarness.source.walk import files_below
 
 if TYPE_CHECKING:
     from pytest_evarness.contract.library import Library, LibraryFile
@@ -139,7 +140,7 @@ def _files(word: str) -> Iterable[str]:
     except ValueError:
         return [word]
     found = sorted(
-        str(one) for one in path.rglob("*") if one.suffix.lower() in _IN_FOLDERS and one.is_file()
+        str(one) for one in files_below(path) if one.suffix.lower() in _IN_FOLDERS and one.is_file()
     )
     if not found:
         raise InputError(f"--contracts: the folder holds no file of contracts (got '{word}')")

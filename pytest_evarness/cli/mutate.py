@@ -133,8 +133,9 @@ def _resolved(words: Sequence[str], library: Library) -> Iterator[Contract]:
 def _files(path: Path) -> Iterator[Path]:
     try:
         if path.is_dir():
-            found = (one for one in path.rglob("*") if one.suffix.lower() in (".yaml", ".yml"))
-            yield from sorted(one for one in found if one.is_file())
+            from pytest_evarness.source.walk import yaml_below
+
+            yield from yaml_below(path)
         elif path.exists():
             yield path
     except (OSError, ValueError):

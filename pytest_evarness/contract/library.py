@@ -758,7 +758,8 @@ def _layers(
     named = [name for name in _VARIABLES if locations.variables.get(name)]
     if len(named) == 1:
         start = locations.root / Path(locations.variables[named[0]])
-        for path in _yaml_files(start) if start.is_dir() else [start]:
+        # What is named and is not there is told as a file that cannot be read.
+        for path in _yaml_files(start) if start.exists() else [start]:
             # A place outside the project is a path of this machine, and none of a report.
             is_inside = path.is_relative_to(locations.root)
             below = path.relative_to(start).as_posix()
@@ -811,14 +812,13 @@ def load_library(
     return Library(registry, files, errors, unread=unread, root=locations.root)
 
 
-def _yaml_files(folder: Path) -> Iterable[Path]:
-    if not folder.is_dir():
-        return []
-    return sorted(
-        path
-        for path in folder.rglob("*")
-        if path.suffix.lower() in (".yaml", ".yml") and path.is_file()
-    )
+def _yaml_files(place: Path) -> list[Path]:
+    """The files of a folder; a file that stands there instead, as what it is."""
+    from pytest_evarness.source.walk import yaml_below
+
+    if place.is_dir():
+        return yaml_below(place)
+    return [place] if place.exists() else []
 
 
 def _folder_file(

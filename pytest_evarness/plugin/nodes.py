@@ -197,6 +197,9 @@ def library_load_items(session: pytest.Session, state: SessionState) -> None:
             file = LibraryFile.from_parent(session, path=path, state=state)
             state.note_broken(file.nodeid, text)
             file.load_item(text)
+    # One of another layer has no place among the project's files, and is red all the same.
+    for name, text in state.other_library_errors():
+        state.note_broken(name, text)
 
 
 class CaseCollector(pytest.Collector):

@@ -179,6 +179,7 @@ def check_options(config: pytest.Config) -> None:
     for text in setting(config, "approve") or ():
         _check_approval(text)
     _check_count(config)
+    _check_folders(config)
     min_coverage(config)
     if exports(config) and setting(config, "bundle") == "none":
         raise pytest.UsageError(
@@ -199,6 +200,25 @@ def check_options(config: pytest.Config) -> None:
         raise pytest.UsageError(
             f"--evarness-bundle: must name a file (got the folder {setting(config, 'bundle')!r})"
         )
+
+
+FOLDERS = {"evarness_scenarios": "scenarios", "evarness_contracts": "contracts"}
+"""Ini options that name folders, with the one that is looked into where it is there."""
+
+
+def _check_folders(config: pytest.Config) -> None:
+    """A folder that is named is there: a library at the wrong place would judge nothing.
+
+    Raises:
+        pytest.UsageError: It is not.
+    """
+    for name, default in FOLDERS.items():
+        named = config.getini(name)
+        if not named:
+            raise pytest.UsageError(f"{name}: names no folder (remove it for '{default}')")
+        for word in named:
+            if word != default and not (config.rootpath / word).exists():
+                raise pytest.UsageError(f"{name}: no such folder (got {word!r}, from the root)")
 
 
 def exports(config: pytest.Config) -> list[tuple[str, Path]]:
@@ -316,6 +336,8 @@ def yaml_files(config: pytest.Config) -> Iterator[Path]:
 
     Folders that tools make are not skipped: a scenario in ``scenarios/build`` is one as well.
     """
+    from pytest_evarness.source.walk import YAML_SUFFIXES, files_below
+
     asked = [path for path in asked_paths(config) if path.is_dir()]
     names = ("evarness_scenarios", "evarness_contracts")
     seen: set[Path] = set()
@@ -327,18 +349,10 @@ def yaml_files(config: pytest.Config) -> Iterator[Path]:
                 start = folder
             else:
                 continue
-            for below in _yaml_below(start):
-                if below not in seen:
+            for below in files_below(start):
+                if below.name.lower().endswith(YAML_SUFFIXES) and below not in seen:
                     seen.add(below)
                     yield below
-
-
-def _yaml_below(folder: Path) -> Iterator[Path]:
-    for parent, subfolders, files in os.walk(folder):
-        subfolders.sort()
-        for name in sorted(files):
-            if name.lower().endswith((".yaml", ".yml")):
-                yield Path(parent, name)
 
 
 def may_be_ours(config: pytest.Config, path: Path) -> bool:

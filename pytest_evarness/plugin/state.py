@@ -144,10 +144,29 @@ class SessionState:
         """Files of the project's libraries that have mistakes; empty where nothing was loaded."""
         if not self.collected or not self.engine.library.errors:
             return []
+        from pytest_evarness.source.walk import yaml_below
+
         files: list[Path] = []
         for folder in options.folders(self.config, "evarness_contracts"):
-            files.extend(path for path in folder.rglob("*.y*ml") if path.is_file())
+            files.extend(yaml_below(folder))
         return sorted(files)
+
+    def other_library_errors(self) -> list[tuple[str, str]]:
+        """``(name, mistakes)`` of libraries that are no files of the project's folders."""
+        if not self.collected or not self.engine.library.errors:
+            return []
+        from pytest_evarness.pipeline import broken_libraries
+
+        own = {
+            path.relative_to(self.config.rootpath).as_posix()
+            for path in self.library_files()
+            if path.is_relative_to(self.config.rootpath)
+        }
+        return [
+            (name, text)
+            for name, text in broken_libraries(self.engine.library)
+            if name not in own and name not in self.broken
+        ]
 
     def library_error(self, path: Path) -> str | None:
         """The mistakes of a library file as it was read, what other files say of its ids included.
@@ -474,6 +493,11 @@ class SessionState:
             strict_vacuity=bool(options.setting(self.config, "strict-vacuity")),
             diagnose=bool(options.setting(self.config, "diagnose")),
             # No plan holds so many, and every JSON reader has the number.
+            min_coverage=(
+                options.setting(self.config, "min-coverage")
+                if options.min_coverage(self.config)
+                else None
+            ),
             min_scenarios=min(options.min_scenarios(self.config), 10**9),
             key=key,
             unsigned=bool(options.setting(self.config, "unsigned")),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_evarness.errors import InputError
 from pytest_evarness.source.document import Document, decode, load_document, read_bytes
+from pytest_evarness.source.walk import yaml_below
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -139,11 +140,7 @@ def kind_to_collect(
 
 def find_scenarios(folder: Path) -> list[Path]:
     """Every scenario file under ``folder``, in an order that is the same on every machine."""
-    found = [
-        path
-        for path in folder.rglob("*")
-        if is_yaml(path) and path.is_file() and not is_excluded(path, folder)
-    ]
+    found = [path for path in yaml_below(folder) if not is_excluded(path, folder)]
     return sorted(found, key=lambda path: path.relative_to(folder).parts)
 
 
