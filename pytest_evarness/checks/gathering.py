@@ -22,6 +22,7 @@ from pytest_evarness.core.deadline import Deadline, OutOfTimeError
 from pytest_evarness.core.interfaces import RUN_KEPT, RunAccount
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.outcome import Cause
+from pytest_evarness.core.stranger import pass_on
 from pytest_evarness.errors import DeterminismError
 from pytest_evarness.world.sealed import StaleWorldError
 
@@ -108,7 +109,8 @@ class Gatherer:
         kind = self._find(item)
         try:
             return kind is not None and kind.after_verdict
-        except Exception:  # noqa: BLE001 - a broken kind is told when it is gathered
+        except BaseException as error:  # noqa: BLE001 - a broken kind is told when it is gathered
+            pass_on(error)
             return False
 
     def gather(self, items: Iterable[PlannedItem]) -> dict[str, Gathered]:
@@ -128,7 +130,8 @@ class Gatherer:
         for name, judge in self._registry.judges.items():
             try:
                 found += judge.leftovers(kept)
-            except Exception as error:  # noqa: BLE001 - a stranger's judge breaks nothing else
+            except BaseException as error:  # noqa: BLE001 - a stranger's judge breaks nothing else
+                pass_on(error)
                 found.append(f"judge {name}: what it left cannot be told ({type(error).__name__})")
         return [self._scene.masker.text(text) for text in found]
 
@@ -154,7 +157,8 @@ class Gatherer:
     def _is_twice(self, kind: CheckKind, definition: JsonObject) -> bool:
         try:
             return kind.only_reads or definition.get("recheck") is True
-        except Exception:  # noqa: BLE001 - it was gathered once, which is told
+        except BaseException as error:  # noqa: BLE001 - it was gathered once, which is told
+            pass_on(error)
             return False
 
     def _once(self, kind: CheckKind, definition: JsonObject) -> Gathered:
@@ -183,7 +187,8 @@ class Gatherer:
             return _broken(f"timed out after {seconds:g} s")
         except DeterminismError as error:
             return _broken(f"the check gathered what has no canonical form: {error.problem}")
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - one check's failure is a finding, never a crash
+        except BaseException as error:  # noqa: BLE001 - one check's failure is a finding
+            pass_on(error)
             return _broken(
                 f"the check broke: {type(error).__name__}: {impersonal(str(error), scene)}"
             )

@@ -26,6 +26,7 @@ from pytest_evarness.core.json import shown
 from pytest_evarness.core.matcher import holds_secret
 from pytest_evarness.core.outcome import Cause, Outcome, worst
 from pytest_evarness.core.plan import ALWAYS_THERE
+from pytest_evarness.core.stranger import pass_on
 
 if TYPE_CHECKING:
     from pytest_evarness.checks.evidence import Evidence
@@ -219,7 +220,8 @@ class Judge:
         kind = self._kind(item)
         try:
             return kind is not None and kind.after_verdict
-        except Exception:  # noqa: BLE001 - a broken kind is told when it judges
+        except BaseException as error:  # noqa: BLE001 - a broken kind is told when it judges
+            pass_on(error)
             return False
 
     def _judge_check(
@@ -264,7 +266,8 @@ class Judge:
                 results.append(
                     found(item, Outcome.INDETERMINATE, error.reason, causes=(error.cause,))
                 )
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - a finding, never a crash
+            except BaseException as error:  # noqa: BLE001 - a finding, never a crash
+                pass_on(error)
                 text = " ".join(str(error).split())[:1000]
                 return _undecided(item, f"the check broke: {type(error).__name__}: {text}")
         first, second = results
@@ -293,7 +296,8 @@ class Judge:
             problem = kind.consistent(definition, _copy(got.record), evidence.world)
         except UnavailableError:
             problem = None
-        except Exception as error:  # noqa: BLE001 - a finding, never a crash
+        except BaseException as error:  # noqa: BLE001 - a finding, never a crash
+            pass_on(error)
             return _undecided(item, f"the check broke: {type(error).__name__}")
         if problem is not None and not holds_secret(evidence.world):
             text = f"the sealed world says otherwise than what was gathered: {problem}"

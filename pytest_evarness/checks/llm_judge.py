@@ -26,6 +26,7 @@ from pytest_evarness.checks.written import NonEmpty, schema_of
 from pytest_evarness.core.finding import fraction_text
 from pytest_evarness.core.interfaces import AbstainedError, Question
 from pytest_evarness.core.outcome import Cause
+from pytest_evarness.core.stranger import pass_on
 from pytest_evarness.errors import Fault, InputError, InputErrors
 from pytest_evarness.source.model import Absent, Strict, merge_faults, parse_model, refuse
 from pytest_evarness.source.number import exact
@@ -335,7 +336,8 @@ class LlmAsJudge(CheckKind):
             record["text"] = _as_text(text, scene)
         except AbstainedError as error:
             cause, reason = error.cause, error.reason
-        except Exception as error:  # noqa: BLE001 - a stranger's judge is one abstention
+        except BaseException as error:  # noqa: BLE001 - a stranger's judge is one abstention
+            pass_on(error)
             cause = Cause.EVALUATOR_ERROR
             reason = f"it broke: {type(error).__name__}: {impersonal(str(error), scene)}"
         else:

@@ -31,6 +31,7 @@ from pytest_evarness.core.matcher import (
     value_key,
 )
 from pytest_evarness.core.outcome import Cause
+from pytest_evarness.core.stranger import pass_on
 
 if TYPE_CHECKING:
     from pytest_evarness.contract.rule import Pattern, Role
@@ -517,7 +518,8 @@ def _predicate_condition(name: str, registry: Registry) -> Condition:
         try:
             # A copy: what a stranger does to it must not reach the other contracts.
             answer: object = predicate(copy.deepcopy(event))
-        except Exception as error:  # noqa: BLE001 - a stranger's predicate breaks its contract only
+        except BaseException as error:  # noqa: BLE001 - a stranger's; it breaks its contract only
+            pass_on(error)
             return Undecided(
                 f"the predicate {name} raised {type(error).__name__}: {error}",
                 Cause.EVALUATOR_ERROR,

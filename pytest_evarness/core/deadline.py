@@ -7,6 +7,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Self
 
+from pytest_evarness.core.stranger import SignalError
+
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
@@ -15,7 +17,7 @@ __all__ = ["Deadline", "OutOfTimeError"]
 _AGAIN_SECONDS = 0.05
 
 
-class OutOfTimeError(BaseException):
+class OutOfTimeError(SignalError):
     """Raised inside a node whose time is up; no ordinary ``except`` of a node catches it."""
 
 

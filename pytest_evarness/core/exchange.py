@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core import c1
 from pytest_evarness.core.json import shown
+from pytest_evarness.core.stranger import pass_on
 from pytest_evarness.errors import Fault, InputError
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ def exported(name: str, exporter: Exporter, statement: JsonObject) -> bytes:
     try:
         # A copy: whatever a stranger does to it, the bundle is not what changes.
         data = exporter.export(deepcopy(statement))
-    except Exception as error:
+    except BaseException as error:
+        pass_on(error)
         said = shown(str(error), _MAX_SHOWN)
         raise InputError(f"exporter '{name}' raised {type(error).__name__} ({said})") from error
     if not isinstance(data, bytes):

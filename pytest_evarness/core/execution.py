@@ -33,6 +33,7 @@ from pytest_evarness.core.outcome import Cause
 from pytest_evarness.core.printed import printed_without_secrets
 from pytest_evarness.core.sandbox import Guard
 from pytest_evarness.core.secret import Masker
+from pytest_evarness.core.stranger import SignalError, pass_on
 from pytest_evarness.core.trace import Trace, TraceEvent
 from pytest_evarness.core.vocabulary import (
     KERNEL,
@@ -283,7 +284,8 @@ def list_indeterminism(graph: Graph, environment: JsonObject, registry: Registry
     for name, inspect in registry.inspectors.items():
         try:
             reasons.extend(inspect(graph, environment))
-        except Exception as error:  # noqa: BLE001 - a stranger's plug-in; not knowing is not "yes"
+        except BaseException as error:  # noqa: BLE001 - a stranger's; not knowing is not "yes"
+            pass_on(error)
             reasons.append(f"inspector {name} could not decide ({type(error).__name__})")
     return reasons
 
@@ -299,7 +301,7 @@ def _check_runnable(case: CompiledCase, secrets: Mapping[str, str]) -> None:
 # -- control flow of a run -----------------------------------------------------------------------
 
 
-class _BreachError(BaseException):
+class _BreachError(SignalError):
     """A budget of the run is used up; nothing a node catches."""
 
     def __init__(self, budget: str, limit: int) -> None:
@@ -316,7 +318,7 @@ class _CrashError(Exception):
         self.reason = reason
 
 
-class _OutsideError(BaseException):
+class _OutsideError(SignalError):
     """The log or an observer broke: not the harness's fault, so never in its trace."""
 
     def __init__(self, error: Exception) -> None:
@@ -324,7 +326,7 @@ class _OutsideError(BaseException):
         self.error = error
 
 
-class _MachineError(BaseException):
+class _MachineError(SignalError):
     """This machine ran out of something, which says nothing of the harness."""
 
 
@@ -691,7 +693,8 @@ class _Engine:
         for name, domain in self.registry.domains.items():
             try:
                 self.leftovers.extend(domain.leftovers(self.state(name)))
-            except Exception as error:  # noqa: BLE001 - a stranger's domain; the run is over already
+            except BaseException as error:  # noqa: BLE001 - a stranger's domain; the run is over
+                pass_on(error)
                 self.leftovers.append(f"domain {name}: {_reason(error)}")
         self.leftovers = [self.masker.text(entry) for entry in self.leftovers]
 

@@ -16,6 +16,7 @@ from pytest_evarness.core import c1
 from pytest_evarness.core.interfaces import LintFinding
 from pytest_evarness.core.json import kind_of, shown
 from pytest_evarness.core.registry import nearest
+from pytest_evarness.core.stranger import pass_on
 from pytest_evarness.errors import DeterminismError, Fault, InputError
 
 if TYPE_CHECKING:
@@ -504,7 +505,8 @@ def _ruled(
     """What a rule finds; a stranger's rule that breaks is told, and breaks nothing else."""
     try:
         found: list[object] = list(rule(graph, registry, overlays))
-    except Exception as error:
+    except BaseException as error:
+        pass_on(error)
         if not registry.is_foreign(registry.lint_rules, name):
             raise
         return [_broken_rule(name, type(error).__name__)]

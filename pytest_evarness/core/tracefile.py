@@ -17,6 +17,7 @@ from pytest_evarness.core.json import kind_of, shown
 from pytest_evarness.core.outcome import Cause
 from pytest_evarness.core.registry import nearest
 from pytest_evarness.core.runlog import HEADER_KEYS, TRACE_FORMAT
+from pytest_evarness.core.stranger import pass_on
 from pytest_evarness.core.trace import TERMINAL_TYPES, Trace
 from pytest_evarness.errors import DeterminismError, InputError, Where
 
@@ -206,7 +207,10 @@ def _imported_lines(
             yield number, _Line(content, has_end=True)
     except InputError:
         raise
-    except Exception as error:
+    except GeneratorExit:
+        raise  # nobody reads on
+    except BaseException as error:
+        pass_on(error)
         said = shown(str(error), 300)
         raise InputError(
             f"importer '{importer.name}' cannot read it: {type(error).__name__} after {number}"

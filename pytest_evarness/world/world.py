@@ -16,6 +16,7 @@ from pytest_evarness.core.execution import impersonal
 from pytest_evarness.core.interfaces import ServiceDownError
 from pytest_evarness.core.removal import remove_tree
 from pytest_evarness.core.secret import Masker
+from pytest_evarness.core.stranger import pass_on
 from pytest_evarness.source.quote import one_of
 from pytest_evarness.world import home, repository, snapshot
 from pytest_evarness.world.inlining import with_texts
@@ -121,7 +122,8 @@ class RunWorld:
             service: Service
             try:
                 service = registry.service_types.resolve(kind).make(setting)  # type: ignore[attr-defined]
-            except Exception as error:  # noqa: BLE001 - a stranger's type; the rest still stands
+            except BaseException as error:  # noqa: BLE001 - a stranger's; the rest still stands
+                pass_on(error)
                 service = _Down(name, kind, impersonal(f"{type(error).__name__}: {error}"))
             else:
                 self._lend_faults(service)
@@ -225,7 +227,8 @@ class RunWorld:
                 continue
             try:
                 payloads[name] = list(drain())
-            except Exception as error:  # noqa: BLE001 - what it saw is lost, which must not be hidden
+            except BaseException as error:  # noqa: BLE001 - what it saw is lost, which is told
+                pass_on(error)
                 self._give_up(name, service, error)
         # A budget may be used up in between: what was not told yet is told with the end.
         self._untold.extend(self._receipts.ordered(received, payloads))
@@ -249,7 +252,8 @@ class RunWorld:
                 service.seal()
                 found = {"name": name, **service.snapshot()}
                 text = c1.frozen(self.masker.value(found) if self.masker else found, name)[1]
-            except Exception as error:  # noqa: BLE001 - whatever it is, the service does not answer
+            except BaseException as error:  # noqa: BLE001 - the service does not answer
+                pass_on(error)
                 self._give_up(name, service, error)
                 found = {"name": name, **self.services[name].snapshot()}
                 text = c1.text(found)
@@ -303,7 +307,7 @@ class RunWorld:
         while self._folders:
             remove_tree(self._folders.pop())
 
-    def _give_up(self, name: str, service: Service, error: Exception) -> None:
+    def _give_up(self, name: str, service: Service, error: BaseException) -> None:
         """From now on the service is down."""
         problem = service.problem or impersonal(f"{type(error).__name__}: {error}")
         self._close_service(service)
@@ -364,7 +368,8 @@ class _Receipts:
 def _started(service: Service) -> Service:
     try:
         service.start()
-    except Exception as error:  # noqa: BLE001 - a type that breaks its promise is down, no more
+    except BaseException as error:  # noqa: BLE001 - a type that breaks its promise is down
+        pass_on(error)
         return _Down(service.name, service.kind, impersonal(f"{type(error).__name__}: {error}"))
     return service
 
