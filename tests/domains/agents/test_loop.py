@@ -441,3 +441,25 @@ def test_published_live_keys_are_accepted_and_said_to_do_nothing(key: str) -> No
 
     assert codes(config(tool_mode="sim", **{key: "x"})) == ["inert_key"]
     assert codes(config(tool_mode="sim")) == []
+
+
+def test_a_node_with_every_published_key_loads() -> None:
+    given = {
+        "tools": ["email_search", "web.search"],
+        "system": "Be brief.",
+        "max_iterations": 4,
+        "dedup_guard": True,
+        "on_stop": "best_effort",
+        "require_evidence": True,
+        "grounding_check": "warn",
+        "grounding_rules": {},
+        "grounding_retries": 1,
+        "approve_side_effects": False,
+        "timeout_ms": 3000,
+        "tool_mode": "sim",
+        **dict.fromkeys(INERT, None),
+    }
+    found = h.codes(h.chain(("input", {}), ("loop_controller", given), ("output", {})))
+    assert set(found) == {("warning", "inert_key", "n2")}
+    assert len(found) == len(INERT)
+    assert loop(SEARCH, SAY, given=given).output == "Paris is the capital [1]"

@@ -261,8 +261,9 @@ def test_an_empty_answer_is_nothing_found() -> None:
 def test_documents_are_numbered_over_all_observations() -> None:
     again = {"action": {"tool": "web.search", "input": "r"}}
     made = run(node("web.search"), SEARCH, again, SAY)
-    assert "[1] S: something" in h.payloads(made, "llm_request")[1]["text"]
-    assert "[2] S: something" in h.payloads(made, "llm_request")[2]["text"]
+    _, first, second = [one["text"].splitlines() for one in h.payloads(made, "llm_request")]
+    assert first[-1] == "Observation: [1] S: something was found"
+    assert second[-1] == "Observation: [2] S: something was found"
 
 
 def test_a_marker_in_a_tools_answer_reaches_the_model() -> None:
