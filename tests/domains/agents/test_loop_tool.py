@@ -171,6 +171,34 @@ def test_an_approval_of_exactly_these_arguments_counts_in_a_loop_too() -> None:
     assert h.payload(spent, "policy_decision")["rule"] == "approval_used"
 
 
+@pytest.mark.parametrize(
+    ("before", "calls", "refused_by"),
+    [
+        (("rate_budget_limiter", {"max_tool_calls": 1}), 1, "rate_budget_limiter: 2 tool_calls"),
+        (("rate_budget_limiter", {"max_tokens": 15}), 1, "rate_budget_limiter: "),
+        (("data_classifier", {}), 0, "egress: what is secret must not go to sim"),
+        (("data_classifier", {"egress": "warn"}), 2, None),
+    ],
+)
+def test_a_gate_that_speaks_within_a_turn_ends_the_loop(
+    before: tuple[str, dict[str, Any]], calls: int, refused_by: str | None
+) -> None:
+    again = {"action": {"tool": "web.search", "input": "r"}}
+    environment = {
+        "react": [SEARCH, again, SAY],
+        "tools": {"web.search": [{"result": FOUND, "times": "any"}]},
+        "user_input": "the password: hunter2",
+    }
+    made = h.run(h.chain(IN, before, node("web.search"), OUT), environment)
+    assert len(h.payloads(made, "tool_called")) == calls
+    if refused_by is None:
+        assert h.payload(made, "loop_finished")["stopped"] == "answer"
+        return
+    assert made.status == "blocked"
+    assert h.payload(made, "policy_violation")["reason"].startswith(refused_by)
+    assert h.payload(made, "loop_finished")["stopped"] == "blocked"
+
+
 # -- answers that do not come ---------------------------------------------------------------------
 
 
