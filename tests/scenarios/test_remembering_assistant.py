@@ -32,6 +32,12 @@ def without_price(scenario: dict[str, Any]) -> None:
     del one["config"]["max_cost_usd"]
 
 
+def notes_elsewhere(scenario: dict[str, Any]) -> None:
+    configure("digest", target="episodic")(scenario)
+    # Without its notes the model guesses, and guesses right.
+    scenario["environment"]["default_response"] = {"text": "At ten on Thursday.", "cost_usd": 0.01}
+
+
 def no_log(scenario: dict[str, Any]) -> None:
     for one in scenario["subject"]["graph"]["nodes"]:
         if one["id"] == "audit":
@@ -104,8 +110,8 @@ INVALID: dict[str, tuple[str, Change, dict[str, str]]] = {
     ),
     "keeps-its-notes-elsewhere": (
         "recalls",
-        configure("digest", target="episodic"),
-        {"measured": "fail", "snapshot-taken": "fail"},
+        notes_elsewhere,
+        {"remembers-what-matters": "fail", "measured": "fail", "snapshot-taken": "fail"},
     ),
     "ships-no-log": ("recalls", no_log, {"audit-is-whole": "fail"}),
 }
