@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,6 +22,7 @@ from pytest_evarness.checks.evidence import Evidence, RunFacts, named_types, pos
 from pytest_evarness.checks.gathering import judge_case
 from pytest_evarness.checks.judge import Judge, Judgement
 from pytest_evarness.core.registry import Registry, load_registry
+from pytest_evarness.core.stranger import pass_on
 from pytest_evarness.errors import EvarnessError, InputError
 
 if TYPE_CHECKING:
@@ -172,8 +173,42 @@ class Engine(AbstractContextManager["Engine"]):
         rows = [
             (row["label"], row["sha256"]) for row in seal["overlays"] if row["name"] == "contracts"
         ]
+        if not seal["plan"]:
+            return []  # no case was compiled, so the seal names no library
         where = Locations(settings.root, settings.home, (), settings.variables)
-        return changed_files(rows, where, settings.contract_folders)
+        folders = {(settings.root / case["file"]).parent for case in seal["plan"]}
+        return changed_files(
+            rows,
+            where,
+            settings.contract_folders,
+            passed_over=[row["file"] for row in seal["broken"]],
+            beside=sorted(folders),
+        )
+
+    def unread_libraries(self, files: Iterable[Path]) -> list[str]:
+        """Folders ``contracts`` near scenarios that are not read, in words.
+
+        A command that is given in another folder than the project's has another root directory.
+        """
+        settings = self.settings
+        read = [settings.root / one for one in settings.contract_folders]
+        places: set[Path] = set()
+        for start in {file.absolute().parent for file in files}:
+            for parent in (start, *start.parents)[:_NEAR]:
+                places.add(parent / "contracts")
+                if any((parent / name).exists() for name in _PROJECT_FILES):
+                    break
+        found = (
+            folder
+            for folder in places
+            if folder.is_dir()
+            and not any(folder.is_relative_to(one) for one in read)
+            and any(_is_library(path) for path in folder.glob("*.y*ml"))
+        )
+        return [
+            f"the contracts in {folder} judge nothing here: the root directory is {settings.root}"
+            for folder in sorted(found)
+        ]
 
     @cached_property
     def judge(self) -> Judge:
@@ -213,7 +248,8 @@ class Engine(AbstractContextManager["Engine"]):
             yield
         except EvarnessError:
             raise
-        except Exception as error:
+        except BaseException as error:
+            pass_on(error)
             plugin = self.registry.plugin_behind(error)
             if plugin is None:
                 raise  # a bug of ours is shown in full
@@ -600,6 +636,18 @@ class Written:
     lines: tuple[str, ...]
 
 
+_NEAR = 4
+"""Folders above a scenario in which its project may begin."""
+
+_PROJECT_FILES = (".git", "pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+
+
+def _is_library(path: Path) -> bool:
+    from pytest_evarness.scenario.collect import kind_of_file
+
+    return path.is_file() and kind_of_file(path) == "library"
+
+
 class Publisher:
     """Seals a session before its first run and writes its bundle after the last."""
 
@@ -614,6 +662,7 @@ class Publisher:
         strict_vacuity: bool = False,
         diagnose: bool = False,
         min_scenarios: int = 0,
+        min_coverage: str | None = None,
         key: Path | None = None,
         unsigned: bool = False,
         home: Path | None = None,
@@ -625,6 +674,7 @@ class Publisher:
         self.events = events
         self.strict_vacuity = strict_vacuity
         self.min_scenarios = min_scenarios
+        self.min_coverage = min_coverage
         self.diagnose = diagnose
         self._key_option = None if key is None else str(key)
         self._unsigned = unsigned
@@ -684,6 +734,7 @@ class Publisher:
                 strict_vacuity=self.strict_vacuity,
                 diagnose=self.diagnose,
                 min_scenarios=self.min_scenarios,
+                min_coverage=self.min_coverage,
             ),
             redefined=seal.redefined(self.store.earlier_contracts(), plan["contracts"]),
             reviews=reviews,
@@ -743,6 +794,11 @@ class Publisher:
         lines.append(
             f"not proven: {len(unproven)} remarks ('pytest-evarness explain {shown}' lists them),"
             f" first: {unproven[0]}"
+        )
+        lines.extend(
+            f"override in force: {row['id']}@{row['version']} ({row['origin']}) stands in the"
+            f" place of {row['id']}@{row['replaced_version']} ({row['replaced_origin']})"
+            for row in statement["predicate"]["seal"]["overrides"]
         )
         chosen = self.key
         if chosen is None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.event import is_tainted
 from pytest_evarness.core.graph import parse_graph
+from pytest_evarness.core.stranger import pass_on
 
 if TYPE_CHECKING:
     from pytest_evarness.bundle.statement import CaseRecord
@@ -33,6 +34,7 @@ __all__ = [
     "exercises_of",
     "ran_in",
     "ran_of",
+    "record_of",
     "share_of",
 ]
 
@@ -99,6 +101,12 @@ def share_of(exercises: Iterable[Exercise]) -> tuple[int, int, Fraction | None]:
     return done, total, Fraction(done, total) if total else None
 
 
+def record_of(exercises: Sequence[Exercise]) -> dict[str, Any]:
+    """The counts as a statement holds them; ``told`` is False where a domain could not say."""
+    done, total, _ = share_of(exercises)
+    return {"done": done, "total": total, "told": not any(one.untold for one in exercises)}
+
+
 def ran_of(records: Iterable[CaseRecord]) -> list[Ran]:
     """The runs of a session."""
     return [Ran(record.graph, record.compiled, record.a.events) for record in records]
@@ -162,7 +170,8 @@ def _add(made: Exercise, domain: Domain, into: dict[str, set[str]], ask: Any) ->
         return
     try:
         told = {str(kind): {str(name) for name in names} for kind, names in ask(domain).items()}
-    except Exception as error:  # noqa: BLE001 - a stranger's domain costs nobody a bundle
+    except BaseException as error:  # noqa: BLE001 - a stranger's domain costs nobody a bundle
+        pass_on(error)
         made.untold[domain.name] = type(error).__name__
         return
     for kind, names in told.items():

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, cast
 from pytest_evarness.bundle.answered import rows_problem
 from pytest_evarness.bundle.consistency import Events, planned_items
 from pytest_evarness.bundle.evidence import MAX_EVIDENCE_BYTES, gathered_of
-from pytest_evarness.bundle.exercise import ABOUT, EDGES, NODES
+from pytest_evarness.bundle.exercise import (
+    ABOUT,
+    EDGES,
+    NODES,
+    exercises_of,
+    ran_in,
+    record_of,
+)
 from pytest_evarness.bundle.not_proven import OWN_CODE, not_proven
 from pytest_evarness.bundle.statement import finding_record, output_of
 from pytest_evarness.bundle.summary import summarise
@@ -45,6 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Graphs",
+    "check_exercised",
     "check_findings",
     "check_not_proven",
     "check_output",
@@ -487,6 +495,31 @@ def check_not_proven(
     if further:
         raise UnverifiedError(f"not_proven: {shown(further[0], 300)} is not so")
     raise UnverifiedError("not_proven: is in another order, or says something twice")
+
+
+def check_exercised(predicate: Mapping[str, Any], registry: Registry) -> list[str]:
+    """The count of exercised parts follows from graphs and events.
+
+    Returns:
+        What is taken on the signer's word: without events, or with a plug-in, nobody can count.
+
+    Raises:
+        UnverifiedError: It does not.
+    """
+    given = predicate["exercised"]
+    if given["done"] > given["total"]:
+        raise UnverifiedError("exercised: more was exercised than there is")
+    seal = predicate["seal"]
+    if seal["settings"]["events"] == "digest":
+        return ["exercised: how much of the harness was exercised: no events are enclosed"]
+    own = record_of(exercises_of(ran_in(predicate), registry))
+    if given != own:
+        foreign = not {row["name"] for row in seal["plugins"]} <= set(registry.sources)
+        # A stranger's domain adds parts; it takes none of ours away.
+        if foreign and given["done"] >= own["done"] and given["total"] >= own["total"]:
+            return ["exercised: how much of the harness was exercised: counted with a plug-in"]
+        raise UnverifiedError(f"exercised: is {shown(given)}, and counted again it is {shown(own)}")
+    return []
 
 
 def _is_of_a_plugin(text: str) -> bool:

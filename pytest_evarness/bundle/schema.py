@@ -256,6 +256,9 @@ SEAL = record(
                 "strict_vacuity": boolean,
                 "diagnose": boolean,
                 "min_scenarios": whole,
+                "min_coverage": nullable(
+                    matching(r"[0-9]{1,3}(\.[0-9]{1,9})?", "a percentage as it was written")
+                ),
             }
         ),
         "environment": DIGEST,
@@ -416,6 +419,7 @@ PREDICATE = record(
         "cases": list_of(CASE),
         "review_queue": list_of(record({"case": text, "invariant": text, "why": text})),
         "changed": list_of(text),
+        "exercised": record({"done": whole, "total": whole, "told": boolean}),
         "verdict": record(
             {
                 "holds": nullable(boolean),

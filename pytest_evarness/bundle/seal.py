@@ -112,6 +112,8 @@ class Settings:
         strict_vacuity: A vacuous pass counts as indeterminate.
         diagnose: Cases of mode ``diagnostic`` went on behind a block, for observation.
         min_scenarios: Scenario files that had to be found.
+        min_coverage: The share of the harness, in percent, that had to be exercised, as written;
+            None for no demand.
     """
 
     rerun: str = "mirror"
@@ -119,6 +121,7 @@ class Settings:
     strict_vacuity: bool = False
     diagnose: bool = False
     min_scenarios: int = 0
+    min_coverage: str | None = None
 
     def as_record(self) -> dict[str, Any]:
         """The form that is sealed."""
@@ -128,6 +131,7 @@ class Settings:
             "strict_vacuity": self.strict_vacuity,
             "diagnose": self.diagnose,
             "min_scenarios": self.min_scenarios,
+            "min_coverage": self.min_coverage,
         }
 
 

@@ -215,6 +215,7 @@ def build_statement(
     Raises:
         ValueError: A result for a case that is not in the plan, or two for one.
     """
+    from pytest_evarness.bundle.exercise import exercises_of, ran_of, record_of
     from pytest_evarness.bundle.not_proven import not_proven
     from pytest_evarness.bundle.summary import summarise
 
@@ -224,6 +225,7 @@ def build_statement(
         if result.nodeid in by_nodeid:
             raise ValueError(f"two results for one case (got {result.nodeid!r})")
         by_nodeid[result.nodeid] = result
+    taken = list(by_nodeid.values())
     texts: dict[str, str] = {}
     digest_by_text: dict[str, str] = {}
 
@@ -253,6 +255,9 @@ def build_statement(
         "review_queue": review_queue(cases),
         "changed": list(changed),
     }
+    if exercises is None:
+        exercises = exercises_of(ran_of(taken), registry)
+    predicate["exercised"] = record_of(exercises)
     predicate["verdict"] = summarise(predicate)
     predicate["not_proven"] = not_proven(predicate, registry, signed=signed, exercises=exercises)
     return {

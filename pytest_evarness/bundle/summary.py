@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from pytest_evarness.core.plan import ALWAYS_THERE
@@ -42,6 +43,7 @@ def summarise(predicate: Mapping[str, Any]) -> dict[str, Any]:
     least = seal["settings"]["min_scenarios"]
     if len(found) < least:
         false.append(f"{len(found)} scenario files were found, at least {least} needed")
+    _weigh_exercise(predicate, false, null)
     for planned in seal["plan"]:
         nodeid = planned["nodeid"]
         if not any(asserts_something(item) for item in planned["items"]):
@@ -68,6 +70,20 @@ def summarise(predicate: Mapping[str, Any]) -> dict[str, Any]:
     if len(reasons) > 1:
         note += f" (and {len(reasons) - 1} more)"
     return {"holds": holds, **counts, "pending": pending, "note": note}
+
+
+def _weigh_exercise(predicate: Mapping[str, Any], false: list[str], null: list[str]) -> None:
+    """The demanded share, where one was demanded and something ran that could be exercised."""
+    least = predicate["seal"]["settings"]["min_coverage"]
+    if least is None:
+        return
+    done, total = predicate["exercised"]["done"], predicate["exercised"]["total"]
+    if not predicate["exercised"]["told"]:
+        null.append("how much of the harness was exercised cannot be told")
+    elif total and Fraction(done, total) * 100 < Fraction(least):
+        false.append(
+            f"{done} of {total} parts of the harness were exercised, at least {least} % needed"
+        )
 
 
 def _weigh_case(

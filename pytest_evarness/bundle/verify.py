@@ -287,6 +287,7 @@ def _check_not_proven(
     predicate: dict[str, Any], registry: Registry, envelope: Envelope, word: list[str]
 ) -> tuple[str, str, None]:
     signed = envelope.signature is not None
+    word.extend(recomputation.check_exercised(predicate, registry))
     further = recomputation.check_not_proven(predicate, registry, signed=signed)
     word.extend(f"not_proven: {text}" for text in further)
     return "pass", f"{len(predicate['not_proven'])} limits, none left out", None

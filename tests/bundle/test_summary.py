@@ -90,6 +90,7 @@ def session(
                 "events": "full",
                 "strict_vacuity": False,
                 "min_scenarios": 0,
+                "min_coverage": None,
             },
             **seal,
         },

@@ -188,6 +188,8 @@ def test_a_domain_that_cannot_tell_what_was_exercised_costs_no_bundle(site: Site
     ran = site.session("--evarness-min-coverage=10", files={}, mirror=False)
     assert ran.code == 1
     assert "cannot be told, at least 10 % needed: domain clumsy (LookupError)" in ran.text
+    assert ran.holds is None
+    assert site.verify(ran).result == "pending"
 
 
 def test_a_key_that_is_taken_is_told_and_stays_whose_it_was(site: Site) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evarness.bundle.recomputation import check_not_proven
+from pytest_evarness.bundle.recomputation import check_exercised, check_not_proven
 from pytest_evarness.core.registry import packaged_registry
 from pytest_evarness.errors import UnverifiedError
 from tests.extension.installing import lines_about
@@ -73,9 +73,10 @@ def test_what_no_case_exercised_is_shown_and_stated(session: Session) -> None:
 def test_the_share_is_compared_exactly(session: Session, percent: str, code: int) -> None:
     ran = session(f"--evarness-min-coverage={percent}", files={FILE: without("reject")})
     assert ran.code == code  # 16 of 17 is 94.117...
+    assert ran.holds is (code == 0)
 
 
-def test_too_little_is_one_line_that_names_what_is_missing_and_leaves_the_bundle(
+def test_too_little_is_one_line_that_names_what_is_missing_and_does_not_hold(
     session: Session,
 ) -> None:
     ran = session("--evarness-min-coverage=95", files={FILE: without("reject")})
@@ -85,8 +86,12 @@ def test_too_little_is_one_line_that_names_what_is_missing_and_leaves_the_bundle
         " graph 'approval-gated-send': approval branches n3:reject"
     )
     assert exercised(ran) == [*MISSED, line]
-    # The demand is one of this session: what was declared holds all the same.
-    assert ran.holds is True
+    assert ran.predicate["verdict"]["holds"] is False
+    assert ran.predicate["verdict"]["note"] == (
+        "16 of 17 parts of the harness were exercised, at least 95 % needed"
+    )
+    assert ran.predicate["exercised"] == {"done": 16, "total": 17, "told": True}
+    assert ran.predicate["verdict"]["invalid"] == 0
 
 
 @pytest.mark.parametrize(
@@ -131,8 +136,9 @@ def test_a_selection_counts_what_ran_and_is_called_partial(session: Session) -> 
     assert ran.code == 1
     (line,) = lines_about(ran.text, "^evarness: .*needed")
     assert "; a partial session, 1 of 3 cases ran; not exercised: " in line
-    assert ran.holds is None
-    assert session("--evarness-min-coverage=80", case).code == 0
+    assert ran.holds is False
+    ran = session("--evarness-min-coverage=80", case)
+    assert (ran.code, ran.holds) == (0, None)
 
 
 def test_a_selection_of_nothing_exercised_nothing(session: Session) -> None:
@@ -281,3 +287,30 @@ def test_nodes_and_edges_are_held_against_the_bundle_without_the_plugin(
     for word in ("nodes of", "edges of"):
         with pytest.raises(UnverifiedError, match=f"^not_proven: leaves out .*{word}"):
             told_without(word)
+
+
+def test_the_count_is_made_again_and_a_plugin_can_only_add_to_it(unpaid: Ran, shared: Site) -> None:
+    predicate, registry = unpaid.predicate, packaged_registry()
+    assert predicate["exercised"] == {"done": 2, "total": 9, "told": True}
+    word = ["exercised: how much of the harness was exercised: counted with a plug-in"]
+    assert check_exercised(predicate, registry) == word
+    assert word[0] in shared.verify(unpaid).taken_on_word
+
+    def counted(**more: Any) -> list[str]:
+        changed = {**predicate, "exercised": {**predicate["exercised"], **more}}
+        return check_exercised(changed, registry)
+
+    # Of the 7 nodes and edges, 2 were exercised: nobody may say less, or more than there is.
+    for wrong in ({"done": 1}, {"total": 6}, {"done": 10}):
+        with pytest.raises(UnverifiedError, match=r"^exercised: "):
+            counted(**wrong)
+    # The twin: without a plug-in the count has to be the very one.
+    own = {**predicate["seal"], "plugins": [{"name": "agents", "version": ""}]}
+    for exercised_, says in (
+        ({"done": 2, "total": 9, "told": True}, "counted again it is"),
+        ({"done": 2, "total": 7, "told": False}, "counted again it is"),
+    ):
+        with pytest.raises(UnverifiedError, match=says):
+            check_exercised({**predicate, "seal": own, "exercised": exercised_}, registry)
+    exact = {"done": 2, "total": 7, "told": True}
+    assert check_exercised({**predicate, "seal": own, "exercised": exact}, registry) == []
