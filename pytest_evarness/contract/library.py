@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +23,7 @@ from pytest_evarness.core.json import shown
 from pytest_evarness.core.matcher import same
 from pytest_evarness.core.registry import nearest
 from pytest_evarness.errors import Fault, InputError, InputErrors, Where
+from pytest_evarness.source.limit import MAX_MISTAKES
 
 if TYPE_CHECKING:
     from pytest_evarness.contract.applicability import CaseFacts
@@ -144,7 +146,7 @@ def _read(
     present = [key for key in TOP_KEYS if key in value]
     errors: list[InputError] = []
     for key in value:
-        if key not in TOP_KEYS:
+        if key not in TOP_KEYS and len(errors) < MAX_MISTAKES:
             near = nearest(str(key), TOP_KEYS)
             errors.append(
                 document.error(
@@ -182,7 +184,13 @@ def _read(
     broken: dict[str, tuple[InputError, ...]] = {}
     warnings: list[str] = []
     shown_name = document.shown or "inline"
+    unread: tuple[InputError, ...] = ()
     for name, entry in entries.items():
+        if len(errors) >= MAX_MISTAKES:
+            # The first mistakes are the ones that help; a contract behind them judges nothing.
+            unread = unread or (document.error(_too_many(errors).under(top, name)),)
+            broken[str(name)] = unread
+            continue
         contract, faults = parse_contract(
             str(name), entry, registry=registry, declared_types=declared, label=label
         )
@@ -217,6 +225,7 @@ def _read(
             warnings.append(
                 f"{shown_name}:{line}: contract '{contract.id}' has no {' and no '.join(unsaid)}"
             )
+    errors.extend(unread)
     return LibraryFile(
         shown=shown_name,
         label=label,
@@ -228,6 +237,11 @@ def _read(
         broken=broken,
         warnings=tuple(warnings),
     )
+
+
+def _too_many(errors: Sequence[InputError]) -> Fault:
+    rule = "what stands above is put right first"
+    return Fault((), f"is not looked at, nor what follows: {len(errors)} mistakes", rule=rule)
 
 
 def check_library_file(
@@ -286,7 +300,7 @@ class Library:
         self._results: dict[tuple[str, int, str], tuple[CorpusResult, ...]] = {}
         for file in self.files:
             self._note(file, file.errors)
-        for file, error in self._conflicts():
+        for file, error in islice(self._conflicts(), MAX_MISTAKES):
             self._note(file, (error,))
         self.warnings = [warning for file in self.files for warning in file.warnings]
 
@@ -641,6 +655,15 @@ def _fault_of_layer(mine: Contract, below: Contract) -> Fault | None:
             f"that is {below.name}",
             f"write '{below.name}'",
         )
+    if mine.overrides and mine.version == below.version and not is_same:
+        return Fault(
+            ("version",),
+            f"is the one of {name}, and says something else",
+            str(mine.version),
+            "a requirement that changes is a new version",
+            f"write 'version: {below.version + 1}'",
+            at_key=True,
+        )
     rule = "a hard contract cannot be softened"
     if below.gate and not mine.gate:
         return Fault(
@@ -715,21 +738,30 @@ def changed_files(
     rows: Iterable[tuple[str, str]],
     locations: Locations,
     contracts_folders: Sequence[Path],
+    *,
+    passed_over: Iterable[str] = (),
+    beside: Iterable[Path] = (),
 ) -> list[str]:
     """Library files that are not what they were, each with what became of it.
 
     Args:
         rows: ``(name, sha256 hex)`` of what was read, as :meth:`Library.in_force` names it.
+        passed_over: Names that were there and are in no row, such as those that did not load.
+        beside: Folders of scenarios, in which a file of contracts would have been in force.
 
     Returns:
         ``NAME: changed | is gone | is new``, sorted.
     """
     known = dict(rows)
     now: dict[str, Path] = {}
-    for _, path, root, name in _layers(locations, contracts_folders):
-        from pytest_evarness.source.document import shown_path
+    from pytest_evarness.source.document import shown_path
 
+    for _, path, root, name in _layers(locations, contracts_folders):
         now[name or shown_path(path, root)] = path
+    for folder in beside:
+        for name in BESIDE_NAMES:
+            if (folder / name).is_file():
+                now[shown_path(folder / name, locations.root)] = folder / name
     found = []
     for name, digest in known.items():
         path = now.get(name, locations.root / name)
@@ -740,7 +772,8 @@ def changed_files(
             continue
         if not is_same:
             found.append(f"{name}: changed")
-    found += [f"{name}: is new" for name in now if name not in known]
+    there = {*known, *passed_over}
+    found += [f"{name}: is new" for name in now if name not in there]
     return sorted(found)
 
 

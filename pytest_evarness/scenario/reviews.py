@@ -14,6 +14,7 @@ from pydantic import Field, TypeAdapter
 from pytest_evarness.core.secret import masker_of
 from pytest_evarness.errors import Fault, InputError
 from pytest_evarness.source.document import load_document, raise_all
+from pytest_evarness.source.limit import MAX_MISTAKES
 from pytest_evarness.source.model import Strict, parse_type
 from pytest_evarness.source.quote import nearest, quoted
 
@@ -70,6 +71,9 @@ def reviews_of(
     if not path.resolve().is_relative_to(root.resolve()):
         raise InputError(f"{NAME}: leads out of the root directory, and nothing there is read")
     document = load_document(path, shown=NAME)
+    if document.value is None:
+        fault = Fault((), "is empty", rule="a list of entries", fix="remove it, or write '[]'")
+        raise document.error(fault)
     entries: list[Review] | None
     entries, faults = parse_type(_REVIEWS, list[Review], document.value)
     raise_all([document.error(fault) for fault in faults])
@@ -79,6 +83,8 @@ def reviews_of(
     seen: dict[tuple[str, ...], int] = {}
     rows = []
     for index, entry in enumerate(entries):
+        if len(faults) >= MAX_MISTAKES:
+            break
         row = {key: str(getattr(entry, key)) for key in _KEYS}
         found = _fault(row, index, items_by_case, files)
         identity = tuple(row.values())
