@@ -182,11 +182,15 @@ class Sight:
             )
         elif isinstance(rule, Precedes) and not self._is_shared:
             yield from roles & {"second"}
-        elif isinstance(rule, Never) and {"never", "after"} <= roles:
-            yield "never"
+        elif isinstance(rule, Never) and roles & {"after", "between[0]"}:
+            yield from roles & {"never"}
 
     def swapped(self, sees: Sees, index: int) -> Iterator[str]:
         """Roles of an event and the next that stand in an order the contract asks for."""
+        if isinstance(self._rule, LeadsTo) and self._rule.within is not None:
+            # Whatever comes between the two makes the way longer.
+            yield from {part.role for part in sees[index]} & {"then"}
+            yield from {part.role for part in sees[index + 1]} & {"when"}
         for part in sees[index]:
             for other in sees[index + 1]:
                 if self._is_ordered(part.role, other.role) and _agree(part, other):
@@ -220,7 +224,9 @@ class Sight:
             if is_last or self._is_missed(sees, index, part):
                 yield part.role
         for part in now - before:
-            if not self.is_needed(part.role) and self._hurts(after, index, part):
+            # The end of a segment makes what stands in it count.
+            can_hurt = part.role == "between[1]" or not self.is_needed(part.role)
+            if can_hurt and self._hurts(after, index, part):
                 yield part.role
 
     def _hurts(self, sees: Sees, index: int, part: Part) -> bool:

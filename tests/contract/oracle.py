@@ -16,11 +16,13 @@ from pytest_evarness.core.trace import Trace
 
 FOLDER = Path(__file__).parents[2].parent / "shared" / "data" / "traces"
 
+OPEN: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": {}}
+
 
 def plain_registry(*types: str) -> Registry:
     registry = Registry()
     for name in ("run_started", "run_finished", "run_failed", "run_paused", *types):
-        registry.event_types.register(name, EventType(name, {"type": "object"}, "", "test"))
+        registry.event_types.register(name, EventType(name, OPEN, "", "test"))
     return registry
 
 
