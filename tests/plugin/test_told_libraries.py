@@ -9,6 +9,9 @@ import pytest
 
 import pytest_evarness
 from pytest_evarness import InputError
+from pytest_evarness.bundle.verify import Options, verify_bundle
+from pytest_evarness.cli import main
+from pytest_evarness.core.registry import packaged_registry
 from tests.plugin.ran import statement_of
 from tests.plugin.scenarios import echo, gated, write
 from tests.plugin.test_corpora import APPROVED, ENDS, changed, library
@@ -136,3 +139,31 @@ def test_the_fixture_tells_both(session: Session) -> None:
     assert (ran.code, ran.counts["passed"]) == (0, 1), ran.text
     own = statement_of(ran.root / "own.json")["predicate"]
     assert own["changed"] == ["contracts/a.yaml: is gone"]
+
+
+# -- reports of yesterday --------------------------------------------------------------------------
+
+
+def test_a_bundle_stays_readable_when_its_contract_is_deprecated_or_gone(
+    session: Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = gated(invariants={"sent": {}})
+    files = {"contracts/a.yaml": library(sent=APPROVED), "scenarios/gated.yaml": named}
+    ran = session("scenarios", files=files)
+    bundle = ran.root / ".evarness" / "proof.json"
+
+    def told() -> str:
+        capsys.readouterr()
+        assert main(["explain", str(bundle)]) == 0
+        text = capsys.readouterr().out
+        report = verify_bundle(bundle.read_bytes(), options=Options(), registry=packaged_registry())
+        assert report.result == "unknown_origin", report
+        return text
+
+    before = told()
+    assert "vacuous       sent: " in before
+    old = changed(APPROVED, status="deprecated")
+    write(ran.root / "contracts" / "a.yaml", library(sent=old))
+    assert told() == before
+    (ran.root / "contracts" / "a.yaml").unlink()
+    assert told() == before
