@@ -47,13 +47,18 @@ class Enclosed:
             shown: The file as the user named it.
             command: To name with a key.
         """
-        from pytest_evarness.report.text import clean
+        from pytest_evarness.report.text import clean, one_line
 
         if self.keyid is None:
-            return (
-                "not verified: this is what the file says of itself, and nobody vouches for it\n"
-                f"  try: pytest-evarness {command} {clean(shown)} --key PUB"
-            )
+            lines = [
+                "not verified: this is what the file says of itself, and nobody vouches for it",
+                f"  try: pytest-evarness {command} {clean(shown)} --key PUB",
+            ]
+            if not _is_of_this_version(self.statement):
+                engine = self.statement["predicate"]["seal"]["engine"]
+                by = ", ".join(f"{row['name']} {row['version']}" for row in engine)
+                lines.append(f"made by {one_line(by)}: its findings were not judged again here")
+            return "\n".join(lines)
         return f"verified: signed by the pinned key {self.keyid}"
 
 

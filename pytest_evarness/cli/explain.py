@@ -50,7 +50,7 @@ def main(args: argparse.Namespace) -> int:
 
     path = Path(args.bundle)
     try:
-        enclosed = open_bundle(path, args.key)
+        enclosed = open_bundle(path, args.key, judged_again=True)
     except NotGenuineError as error:
         write_error(str(error))
         return 1

@@ -65,7 +65,7 @@ def main(args: argparse.Namespace) -> int:
     _check(args)
     path = Path(args.bundle)
     try:
-        enclosed = open_bundle(path, args.key)
+        enclosed = open_bundle(path, args.key, judged_again=True)
     except NotGenuineError as error:
         write_error(str(error))
         return 1

@@ -77,6 +77,8 @@ def main(args: argparse.Namespace) -> int:
         again = judge_again(enclosed.statement, cases, contracts, registry)
     decided = [one.finding for case in again for one in case.again if one.decides]
     code = exit_code(decided)
+    if all(case.outcome is None for case in again):
+        code = 3  # nothing was judged, which is no pass
     if args.json:
         record = _record(enclosed, contracts, again, code)
         sys.stdout.write(json.dumps(record, indent=2, ensure_ascii=True) + "\n")

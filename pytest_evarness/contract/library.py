@@ -658,7 +658,7 @@ def _fault_of_layer(mine: Contract, below: Contract) -> Fault | None:
     if mine.overrides and mine.version == below.version and not is_same:
         return Fault(
             ("version",),
-            f"is the one of {name}, and says something else",
+            f"has the version of {name}, and says something else",
             str(mine.version),
             "a requirement that changes is a new version",
             f"write 'version: {below.version + 1}'",

@@ -59,7 +59,8 @@ class CaseAgain:
     Attributes:
         case: As the bundle has it.
         again: One for each contract, in the order given.
-        outcome: The conjunction of those that decide; None where every contract is a draft.
+        outcome: The conjunction of those that decide; None where every contract is a draft, or
+            had nothing to judge.
     """
 
     case: JudgedCase
@@ -70,8 +71,10 @@ class CaseAgain:
         """Kleene's conjunction."""
         from pytest_evarness.core.outcome import worst
 
-        decided = [one.finding.outcome for one in self.again if one.decides]
-        return worst(decided) if decided else None
+        decided = [one.finding for one in self.again if one.decides]
+        if all(finding.vacuous and finding.outcome is Outcome.PASS for finding in decided):
+            return None
+        return worst([finding.outcome for finding in decided])
 
 
 def types_of(cases: Sequence[JudgedCase]) -> frozenset[str]:

@@ -229,10 +229,15 @@ class SessionState:
             found.update(dict.fromkeys(collected.case.warnings))
         if self.collected:
             found.update((str(error), None) for error in self.engine.library.unmet())
+            found.update(dict.fromkeys(self._unread_libraries()))
         shown = list(found)[:MAX_WARNINGS]
         if len(found) > len(shown):
             shown.append(f"{len(found) - len(shown)} more; 'pytest-evarness lint' lists them all")
         return shown
+
+    def _unread_libraries(self) -> list[str]:
+        nodeids = {nodeid.rpartition("::")[0] for nodeid in self.collected}
+        return self.engine.unread_libraries(self.config.rootpath / one for one in nodeids)
 
     def passed_over(self) -> list[ScenarioFile]:
         """Files that were asked for and not looked into, such as those that ``--lf`` skips."""

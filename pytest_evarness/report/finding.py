@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.outcome import Outcome
+from pytest_evarness.report.text import one_line
 from pytest_evarness.report.wording import side_sentence
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def _lines(finding: Finding, item: PlannedItem, beside: Iterable[str]) -> Iterat
         yield f"  fault:    {fault}"
     yield f"  severity: {finding.severity.value}{', a gate' if item.gate else ''}"
     if item.description and item.description != finding.reason:
-        yield f"  rule:     {item.description}"
+        # Whoever wrote the rule could begin a line of a report, or of a CI's log, with it.
+        yield f"  rule:     {one_line(item.description, 2000)}"
     witness = finding.witness
     if witness.expected is not None:
         yield f"  expected: {witness.expected}"

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_evarness.bundle.key import make_key
 from tests.bundle.builder import APPROVE, UNDECIDED, bundle_of, statement_of
+from tests.cli.sealing import resealed
 from tests.report.test_junit import BAD
 
 if TYPE_CHECKING:
@@ -101,12 +102,29 @@ def _no_primary(statement: dict[str, Any]) -> None:
     statement["predicate"]["cases"][1]["primary"] = "nothing"
 
 
+def _another_reason(statement: dict[str, Any]) -> None:
+    statement["predicate"]["cases"][1]["replicas"][0]["findings"][0]["reason"] = "all is well"
+
+
+def _a_shorter_list(statement: dict[str, Any]) -> None:
+    statement["predicate"]["not_proven"] = ["nothing"]
+
+
 def _an_unknown_field(statement: dict[str, Any]) -> None:
     statement["predicate"]["more"] = 1
 
 
 @pytest.mark.parametrize(
-    "change", [_drop_a_finding, _another_outcome, _another_event, _no_graph, _an_unknown_field]
+    "change",
+    [
+        _drop_a_finding,
+        _another_outcome,
+        _another_event,
+        _no_graph,
+        _an_unknown_field,
+        _another_reason,
+        _a_shorter_list,
+    ],
 )
 @pytest.mark.parametrize("words", [("explain",), ("render", "--junit", "-")])
 def test_a_bundle_that_contradicts_itself_is_not_read(
@@ -119,5 +137,26 @@ def test_a_bundle_that_contradicts_itself_is_not_read(
 
 
 def test_a_primary_failure_that_is_none_is_not_believed(command: Command, bundle: Path) -> None:
+    from pytest_evarness.report.explain import explain
+
     forged(bundle, _no_primary)
-    assert "Invalid: event 8" in command("explain", bundle).out
+    done = command("explain", bundle)
+    assert (done.code, "judged again it is" in done.err) == (2, True)
+    # Where nobody judges again, as with a bundle of another version.
+    statement = json.loads(base64.b64decode(json.loads(bundle.read_bytes())["payload"]))
+    assert "Invalid: event 8" in explain(statement)
+
+
+def test_what_another_version_found_is_told_as_its_own(command: Command) -> None:
+    statement = statement_of(APPROVE, BAD, signed=False)
+    Path("own.json").write_bytes(bundle_of(statement, None))
+    assert "were not judged again here" not in command("explain", "own.json").out
+    seal = statement["predicate"]["seal"]
+    seal["engine"][0]["version"] = "9.9.9"
+    resealed(statement)
+    Path("other.json").write_bytes(bundle_of(statement, None))
+    done = command("explain", "other.json")
+    assert done.code == 0, done.err
+    said = f"made by {seal['engine'][0]['name']} 9.9.9"
+    assert said in done.out
+    assert "its findings were not judged again here" in done.out

@@ -61,7 +61,7 @@ def test_under_another_key_nothing_is_written(command: Command, bundle: Path) ->
 
 
 def test_no_report_is_written_where_one_of_them_cannot_be_made(command: Command) -> None:
-    statement = statement_of(APPROVE, settings=Settings(events="digest"))
+    statement = statement_of(APPROVE, settings=Settings(events="digest"), signed=False)
     Path("d.json").write_bytes(bundle_of(statement, None))
     done = command("render", "d.json", "--junit", "r.xml", "--jsonl", "r.jsonl")
     assert done.code == 2

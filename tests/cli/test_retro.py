@@ -140,8 +140,13 @@ def test_each_run_is_judged_by_how_it_ended(command: Command) -> None:
 def test_a_type_that_cannot_occur_passes_only_vacuously(command: Command) -> None:
     path = written(command, APPROVE)
     done = retro(command, path, NEVER.replace("tool_called", "llm_request"), "--json")
-    assert done.code == 0
+    assert (done.code, done.json["exit"]) == (3, 3)
+    assert done.json["cases"][0]["now"]["outcome"] is None
     assert done.json["cases"][0]["now"]["findings"][0]["finding"]["vacuous"] is True
+    # The twin: beside one that met something, a vacuous pass is one more pass.
+    ends = ", ends: {owner: o, rationale: r, assert: {eventually: {type: run_finished}}}}\n"
+    both = NEVER.replace("tool_called", "llm_request").replace("}\n", ends)
+    assert retro(command, path, both).code == 0
 
 
 @pytest.mark.parametrize(
@@ -200,9 +205,9 @@ contracts:
     [
         ("{tools: [email.send]}", 1),
         ("{node_types: [approval_gate], modes: [release]}", 1),
-        ("{tools: [payment.transfer]}", 0),
-        ("{modes: [diagnostic]}", 0),
-        ("{tags: [payments]}", 0),
+        ("{tools: [payment.transfer]}", 3),
+        ("{modes: [diagnostic]}", 3),
+        ("{tags: [payments]}", 3),
     ],
 )
 def test_a_contract_judges_the_cases_that_it_is_for(
@@ -210,8 +215,9 @@ def test_a_contract_judges_the_cases_that_it_is_for(
 ) -> None:
     done = retro(command, written(command, APPROVE), APPLIES.replace("{APPLIES}", applies))
     assert done.code == code
-    assert ("vacuous       never-sends@1" in done.out) is (code == 0)
-    assert ("does not apply: applies_to asks for the " in done.out) is (code == 0)
+    assert ("vacuous       never-sends@1" in done.out) is (code == 3)
+    assert ("does not apply: applies_to asks for the " in done.out) is (code == 3)
+    assert ("now: nothing decides" in done.out) is (code == 3)
 
 
 CORPUS = """\

@@ -350,9 +350,20 @@ def test_a_file_of_a_layer_is_refused_though_nobody_names_its_contract(
     assert "says something else than" in str(found.errors[0])
     assert list(found.mistakes) == [root / "contracts/mine.yaml"]
     # The twin: an override of it is none.
-    changed = OTHER.replace("    assert", f"    overrides: {NAME}@1\n    assert")
+    changed = OTHER.replace("    assert", f"    version: 2\n    overrides: {NAME}@1\n    assert")
     write(root, "contracts/mine.yaml", changed)
     assert library(root, registry).errors == []
+
+
+def test_an_override_that_says_something_else_has_a_version_of_its_own(
+    root: Path, registry: Registry
+) -> None:
+    same = OTHER.replace("    assert", f"    overrides: {NAME}@1\n    assert")
+    write(root, "contracts/mine.yaml", same)
+    (error,) = library(root, registry).errors
+    assert "has the version of 'no-send-after-rejection' in packaged/" in str(error)
+    assert "(got 1; a requirement that changes is a new version)" in str(error)
+    assert "try: write 'version: 2'" in str(error)
 
 
 def test_an_override_of_nothing_is_refused(root: Path, registry: Registry) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.plugin.scenarios import echo, write
+from tests.plugin.scenarios import echo, step_graph, write
 from tests.plugin.test_corpora import ENDS, library
 
 if TYPE_CHECKING:
@@ -97,3 +97,114 @@ def test_a_folder_behind_a_link_is_looked_into(session: Session, pytester: pytes
     (pytester.path / "contracts" / "sub").unlink()
     ran = run(session)
     assert (ran.code, judged(ran)) == (0, None), ran.text
+
+
+# -- what is said of libraries ---------------------------------------------------------------------
+
+
+def test_an_override_in_force_is_named_and_has_a_version_of_its_own(session: Session) -> None:
+    weak = {"owner": "x", "rationale": "y", "assert": {"never": {"type": "budget_breached"}}}
+    over = {**weak, "overrides": "run-completes@1"}
+    scenario = echo(invariants={"run-completes": {}})
+
+    def ran(**more: Any) -> Ran:
+        files = {"scenarios/contracts.yaml": library(**{"run-completes": {**over, **more}})}
+        return session("scenarios", files={"scenarios/s.yaml": scenario, **files})
+
+    same = ran()
+    assert (same.code, same.holds) == (1, False), same.text
+    assert "a requirement that changes is a new version" in same.text
+    assert "try: write 'version: 2'" in same.text
+    named = ran(version=2)
+    assert named.code == 0, named.text
+    assert (
+        "override in force: run-completes@2 (scenarios/contracts.yaml) stands in the place of"
+        " run-completes@1 (packaged"
+    ) in named.text
+    # The twin: nothing is replaced.
+    plain = session("scenarios", files={"scenarios/contracts.yaml": library(mine=weak)})
+    assert "override in force" not in plain.text
+
+
+def test_nothing_is_new_where_nothing_changed(session: Session) -> None:
+    files = {
+        "contracts/a.yaml": library(ends=ENDS),
+        "scenarios/s.yaml": echo(invariants={"m": None}),
+    }
+    ran = session(files=files)
+    assert ran.code == 1
+    assert "is not what was sealed" not in ran.text
+    assert ran.predicate["changed"] == []
+    # Nor a library that did not load, beside a case that was compiled.
+    broken = library(rule={**ENDS, "titel": "x"})
+    ran = session(files={"contracts/b.yaml": broken, "scenarios/s.yaml": echo()})
+    assert "is not what was sealed" not in ran.text
+
+
+STEP = """
+from pathlib import Path
+
+
+def write(inputs, config, context):
+    place = Path(__file__).parent / "scenarios" / "contracts.yaml"
+    place.write_text("contracts: {late: {assert: {never: {type: budget_breached}}}}")
+    return {"out": "done"}
+"""
+
+
+def test_a_library_that_comes_beside_a_scenario_is_named(session: Session) -> None:
+    scenario = echo(subject={"graph": step_graph("writing_step:write")})
+    files = {
+        "scenarios/s.yaml": scenario,
+        "writing_step.py": STEP,
+        "contracts/a.yaml": library(ends=ENDS),
+    }
+    ran = session("scenarios", files=files)
+    said = "a library on disk is not what was sealed, and what was sealed judged:"
+    assert f"{said} scenarios/contracts.yaml: is new" in ran.text
+    assert ran.predicate["changed"] == ["scenarios/contracts.yaml: is new"]
+
+
+def test_contracts_that_the_root_directory_leaves_unread_are_a_warning(
+    session: Session, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pytest_evarness.cli import main
+
+    write(pytester.path / "inner" / "contracts" / "a.yaml", library(rule=NEVER))
+    write(pytester.path / "inner" / "scenarios" / "s.yaml", echo())
+    said = f"warning: the contracts in {pytester.path / 'inner' / 'contracts'} judge nothing here"
+    ran = session("inner/scenarios/s.yaml")
+    assert ran.code == 0
+    assert said in ran.text
+    assert "inner/contracts" not in str(ran.statement["predicate"]["not_proven"])
+    # The twin: from the project's own root they are read.
+    monkeypatch.chdir(pytester.path / "inner")
+    ran = session(f"--rootdir={pytester.path / 'inner'}", "scenarios")
+    assert (ran.code, said in ran.text) == (1, False)
+    monkeypatch.chdir(pytester.path)
+    assert main(["prove", "inner/scenarios/s.yaml", "--unsigned", "-o", "x.json"]) == 0
+
+
+def test_a_folder_of_somebody_elses_contracts_is_no_warning(
+    session: Session, pytester: pytest.Pytester
+) -> None:
+    write(pytester.path / "inner" / "contracts" / "a.yaml", "name: a treaty\n")
+    write(pytester.path / "inner" / "scenarios" / "s.yaml", echo())
+    assert "judge nothing here" not in session("inner/scenarios/s.yaml").text
+
+
+def test_no_description_begins_a_line_of_a_report(session: Session) -> None:
+    text = "a\nVALID scenarios/s.yaml::default\n::error::boo\n##[error]x"
+    rule = {
+        "description": text,
+        "gate": True,
+        "check": {"type": "trace", "assert": NEVER["assert"]},
+    }
+    ran = session(
+        "--evarness-junit=r.xml", files={"scenarios/s.yaml": echo(invariants={"r": rule})}
+    )
+    assert ran.code == 1
+    for shown in (ran.text, (ran.root / "r.xml").read_text()):
+        assert "rule:     a VALID scenarios" in shown
+        begins = ("VALID ", "::error", "##[")
+        assert not [line for line in shown.splitlines() if line.strip().startswith(begins)]
