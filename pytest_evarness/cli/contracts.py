@@ -22,6 +22,7 @@ NAME = "contracts"
 HELP = "list the contracts in force, or show one, or its versions"
 
 _WIDTH: Final = 100
+_MAX_CELL: Final = 2000
 _STATUS: Final = {
     "hard": "active, a gate",
     "no gate": "active, no gate",
@@ -132,7 +133,10 @@ def _list(library: Library, beside: Sequence[Path], args: argparse.Namespace) ->
 
 
 def _columns(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Rows with their columns below each other."""
+    """Rows with their columns below each other, whatever their cells hold."""
+    from pytest_evarness.report.text import one_line
+
+    rows = [tuple(one_line(cell, _MAX_CELL) for cell in row) for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
@@ -194,7 +198,7 @@ def _record(library: Library, contract: Contract) -> dict[str, Any]:
 
 def _show(library: Library, contract: Contract, args: argparse.Namespace) -> str:
     from pytest_evarness.report.library import assertion_yaml
-    from pytest_evarness.report.text import clean
+    from pytest_evarness.report.text import clean, one_line
 
     if args.json:
         return _dumped(_record(library, contract))
@@ -219,7 +223,10 @@ def _show(library: Library, contract: Contract, args: argparse.Namespace) -> str
     lines += ["  asserts:", *(f"    {line}" for line in assertion_yaml(contract).splitlines())]
     lines.append(f"  corpus:      {_tested(library, contract)}")
     lines += [
-        f"    ok     {one.entry.label}" if one.problem is None else f"    WRONG  {one.problem}"
+        one_line(
+            f"    ok     {one.entry.label}" if one.problem is None else f"    WRONG  {one.problem}",
+            _MAX_CELL,
+        )
         for one in library.corpus_results(contract)
     ]
     lines += ["  history:", *(f"    {line}" for line in _versions(contract))]

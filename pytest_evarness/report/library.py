@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.contract.corpus import KINDS
 from pytest_evarness.contract.mutation import EntryMutants, Tally, mutate, tally
 from pytest_evarness.core import c1
+from pytest_evarness.report.text import clean, one_line
 
 if TYPE_CHECKING:
     from pytest_evarness.contract.corpus import Corpus
@@ -16,6 +18,29 @@ if TYPE_CHECKING:
     from pytest_evarness.contract.model import Contract
 
 __all__ = ["assertion_yaml", "library_page"]
+
+# What Markdown, or HTML within it, would take for more than text.
+_MARKUP = re.compile(r"^[#+=[-]|[\\`*<>&|~]|\](?=[(\[])|(?<![^\W_])_|_(?![^\W_])")
+_MAX_TEXT = 4000
+
+
+def _text(words: str) -> str:
+    """Words of a library as words of the page, on one line, whatever they look like."""
+    return _MARKUP.sub(r"\\\g<0>", one_line(words, _MAX_TEXT))
+
+
+def _code(name: str) -> str:
+    """A name as code, also where it holds the sign that ends code, or a cell."""
+    plain = one_line(name, _MAX_TEXT)
+    fence = _fence(plain, 1)
+    padded = f" {plain} " if "`" in plain else plain
+    return f"{fence}{padded}{fence}".replace("|", "\\|")
+
+
+def _fence(text: str, least: int) -> str:
+    """More backticks than stand anywhere in a row in ``text``."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    return "`" * max(least, longest + 1)
 
 
 def assertion_yaml(contract: Contract) -> str:
@@ -54,7 +79,7 @@ def library_page(library: Library, contracts: Sequence[Contract], head: str) -> 
     for contract, corpus in corpora:
         own = [one for one in made if one.contract == contract.id]
         parts += ["", *_section(contract, corpus, own)]
-    return "\n".join(parts) + "\n"
+    return clean("\n".join(parts)) + "\n"
 
 
 def _overview(contracts: Sequence[Contract], made: Sequence[EntryMutants]) -> list[str]:
@@ -64,7 +89,7 @@ def _overview(contracts: Sequence[Contract], made: Sequence[EntryMutants]) -> li
     ]
     for contract in contracts:
         counts = tally([one for one in made if one.contract == contract.id])
-        enforced = ", ".join(contract.enforced_by) or "-"
+        enforced = ", ".join(map(_text, contract.enforced_by)) or "-"
         name = f"[`{contract.id}`](#{contract.id})"
         rows.append(
             f"| {name} | {contract.severity.value} | {enforced} | {counts.total} |"
@@ -83,24 +108,26 @@ def _numbers(counts: Tally) -> str:
 def _section(contract: Contract, corpus: Corpus | None, made: Sequence[EntryMutants]) -> list[str]:
     lines = [f"## {contract.id}", ""]
     if contract.description or contract.title:
-        lines += [contract.description or contract.title, ""]
-    lines += ["```yaml", assertion_yaml(contract), "```", ""]
+        lines += [_text(contract.description or contract.title), ""]
+    assertion = assertion_yaml(contract)
+    fence = _fence(assertion, 3)
+    lines += [f"{fence}yaml", assertion, fence, ""]
     facts = {
         "version": f"{contract.version}, {contract.status}"
         + ("" if contract.gate else ", no gate"),
         "history": "; ".join(_changes(contract)),
-        "owner": contract.owner,
-        "rationale": contract.rationale,
-        "threat": contract.threat,
+        "owner": _text(contract.owner),
+        "rationale": _text(contract.rationale),
+        "threat": _text(contract.threat),
         "applies to": ""
         if contract.applies_to is None
-        else json.dumps(contract.applies_to.as_json()),
-        "needs": ", ".join(f"`{name}`" for name in sorted(contract.required_types)),
+        else _text(json.dumps(contract.applies_to.as_json())),
+        "needs": ", ".join(_code(name) for name in sorted(contract.required_types)),
     }
     lines += ["| | |", "| --- | --- |"]
     lines += [f"| {word} | {text} |" for word, text in facts.items() if text]
     for kind in KINDS if corpus is not None else ():
-        names = ", ".join(f"`{entry.name}`" for entry in corpus.of_kind(kind)) if corpus else ""
+        names = ", ".join(_code(entry.name) for entry in corpus.of_kind(kind)) if corpus else ""
         lines.append(f"| {kind} | {names or 'none'} |")
     return lines + _mutants(made)
 
@@ -109,8 +136,8 @@ def _changes(contract: Contract) -> Iterator[str]:
     """What each version changed, the newest first."""
     entries: list[Any] = list(contract.history)
     for one in sorted(entries, key=lambda one: -int(one["version"])):
-        date = f" ({one['date']})" if "date" in one else ""
-        change = f": {one['change']}" if "change" in one else ""
+        date = f" ({_text(one['date'])})" if "date" in one else ""
+        change = f": {_text(one['change'])}" if "change" in one else ""
         yield f"{one['version']}{date}{change}"
 
 
@@ -129,8 +156,8 @@ def _mutants(made: Sequence[EntryMutants]) -> list[str]:
         for mutant in entry.mutants:
             if not mutant.is_noticed:
                 word = "as good" if mutant.is_as_good else "a gap"
-                why = mutant.why or "no note says why"
-                name = f"`{entry.entry.name}` `{mutant.name}`".replace("|", "\\|")
+                why = _text(mutant.why or "no note says why")
+                name = f"{_code(entry.entry.name)} {_code(mutant.name)}"
                 lines.append(f"| {name} | {word} | {why} |")
     return lines + _unread(made)
 
@@ -139,4 +166,4 @@ def _unread(made: Sequence[EntryMutants]) -> list[str]:
     unread = sorted({name for one in made for name in one.unchanged.unread})
     if not unread:
         return []
-    return ["", f"No contract of the library reads {', '.join(f'`{n}`' for n in unread)}."]
+    return ["", f"No contract of the library reads {', '.join(map(_code, unread))}."]
