@@ -177,7 +177,7 @@ def test_a_budget_is_enforced_where_every_call_stands_behind_a_limiter_that_refu
 
 
 def test_a_request_that_must_not_leave_is_refused_before_it_is_counted() -> None:
-    secret = ("data_classifier", {})
+    secret: tuple[str, dict[str, Any]] = ("data_classifier", {})
     nodes = (limiter(max_tokens=5, on_breach="degrade"), secret, MODEL)
     run = limited(*nodes, user_input="the password is hunter2, password: hunter2")
     assert run.status == "blocked"
