@@ -13,7 +13,8 @@ from pytest_evarness.core.matcher import parse_path
 from pytest_evarness.core.registry import Registry, packaged_registry
 from pytest_evarness.core.schema import Place, PlaceError, Schema
 from pytest_evarness.domains.agents.node.dialogue import _LAYOUTS
-from pytest_evarness.domains.agents.node.interceptor import _PERSONAL, CHAIN_RULES
+from pytest_evarness.domains.agents.node.interceptor import CHAIN_RULES
+from pytest_evarness.domains.agents.personal import _PATTERNS
 from pytest_evarness.domains.agents.vocabulary import CHAIN, LAYOUTS, PERSONAL
 
 PAY: Any = {
@@ -710,7 +711,7 @@ def test_every_digest_has_one_form(registry: Registry) -> None:
 def test_closed_lists_of_words_are_those_that_are_emitted() -> None:
     assert set(CHAIN) == set(CHAIN_RULES)
     assert set(LAYOUTS) == set(_LAYOUTS)
-    assert set(PERSONAL) == {name for name, _ in _PERSONAL}
+    assert set(PERSONAL) == set(_PATTERNS)
 
 
 LINKED: Any = {"properties": {"next": {"$ref": "#"}, "v": {"const": 1}}, "type": "object"}
