@@ -95,8 +95,8 @@ GRAPH = h.chain(("input", {}), ("tool", {"tool": "my.tool"}), ("llm", {}), ("out
         (
             {"tools": {"my.tool": [{"result": 1, "tests": []}]}},
             (
-                "tools.my.tool.0.tests: 'tests' is not in this version "
-                "(a manifest carries no corpus yet)"
+                "tools.my.tool.0.tests: unknown key (got 'tests'; known: match, result, raise, "
+                "effects, times)"
             ),
         ),
         ({"memory": [{"role": "robot", "text": "x"}]}, None),

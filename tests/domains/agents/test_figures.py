@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evarness.domains.agents.manifest import parse_manifests
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
@@ -161,7 +162,9 @@ def test_every_packaged_fixture_is_listed_and_loads() -> None:
         assert files == sorted(pattern.fixtures), name
         for fixture in pattern.fixtures:
             graph, environment = h.pattern(name, fixture)
-            assert h.compiled(graph, environment).digest.startswith("sha256:")
+            own = pattern.folder / "tools.yaml"
+            tools = parse_manifests(h.read(own))[0] if own.is_file() else {}
+            assert h.compiled(graph, environment, tools=tools).digest.startswith("sha256:")
 
 
 def test_the_single_shot_answer() -> None:
