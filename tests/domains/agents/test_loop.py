@@ -444,7 +444,7 @@ def test_published_live_keys_are_accepted_and_said_to_do_nothing(key: str) -> No
 
 
 def test_a_node_with_every_published_key_loads() -> None:
-    given = {
+    given: dict[str, Any] = {
         "tools": ["email_search", "web.search"],
         "system": "Be brief.",
         "max_iterations": 4,
