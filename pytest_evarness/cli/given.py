@@ -71,7 +71,7 @@ class GivenContracts:
         from pytest_evarness.contract.library import read_library_file
 
         entries: list[Contract | Finding] = []
-        places: dict[str, str] = {}
+        places = dict.fromkeys(self._by_id, "the package")
         for word in self.named:
             if word in self._by_id:
                 known: Contract | Finding | InputError = self._by_id[word]
@@ -87,7 +87,7 @@ class GivenContracts:
                         where=Where(file.shown),
                     )
                 places[name] = file.shown
-                entries.append(self._tested(_entry(file, name)))
+                entries.append(self._tested(self._entry(file, name)))
         if not entries:
             raise InputError(f"no contract was given (got {', '.join(self.named)})")
         for entry in entries:
@@ -96,6 +96,14 @@ class GivenContracts:
                 if text not in self.warnings:
                     self.warnings.append(text)
         return entries
+
+    def _entry(self, file: LibraryFile, name: str) -> Contract | Finding:
+        """The contract, or the finding that says why it is none that may be judged by."""
+        contract = file.contracts.get(name)
+        if contract is None:
+            return broken(name, "; ".join(_one_line(error) for error in file.broken[name]))
+        fault = self._library.borrowed(contract)
+        return contract if fault is None else broken(name, _one_line(file.error(name, fault)))
 
     def _tested(self, entry: Contract | Finding) -> Contract | Finding:
         """The contract, or where it fails its own corpus the finding that says so."""
@@ -154,13 +162,6 @@ def _is_path(word: str) -> bool:
 
 def _one_line(error: InputError) -> str:
     return str(error).replace("\n  ", ", ")
-
-
-def _entry(file: LibraryFile, name: str) -> Contract | Finding:
-    contract = file.contracts.get(name)
-    if contract is not None:
-        return contract
-    return broken(name, "; ".join(_one_line(error) for error in file.broken[name]))
 
 
 def broken(name: str, reason: str) -> Finding:

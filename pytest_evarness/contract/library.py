@@ -343,6 +343,22 @@ class Library:
             )
         return self._given[path]
 
+    def borrowed(self, contract: Contract) -> Fault | None:
+        """What forbids a contract of no layer to go by a packaged one's name and version."""
+        for file in self.files:
+            own = file.contracts.get(contract.id)
+            if file.label != "packaged" or own is None or own.version != contract.version:
+                continue
+            if not same(_meant(contract.body), _meant(own.body)):
+                return Fault(
+                    ("assert",),
+                    f"says something else than '{own.name}' in {own.path}:{own.line}",
+                    rule="another definition has another version",
+                    fix=f"write 'version: {own.version + 1}', or give it an id of its own",
+                    at_key=True,
+                )
+        return None
+
     def ids(self, beside: Sequence[Path] = ()) -> list[str]:
         """Every id that resolves, sorted."""
         files = [*self.files, *self._read_beside(beside)[0]]
@@ -655,15 +671,18 @@ def _fault_of_layer(mine: Contract, below: Contract) -> Fault | None:
             f"that is {below.name}",
             f"write '{below.name}'",
         )
-    if mine.overrides and mine.version == below.version and not is_same:
-        return Fault(
-            ("version",),
-            f"has the version of {name}, and says something else",
-            str(mine.version),
-            "a requirement that changes is a new version",
-            f"write 'version: {below.version + 1}'",
-            at_key=True,
-        )
+    replaced = (below, *below.replaced)
+    for one in replaced if mine.overrides else ():
+        if mine.version == one.version and not same(_meant(mine.body), _meant(one.body)):
+            free = max(other.version for other in replaced) + 1
+            return Fault(
+                ("version",),
+                f"has the version of '{one.id}' in {one.path}:{one.line}, and says something else",
+                str(mine.version),
+                "a requirement that changes is a new version",
+                f"write 'version: {free}'",
+                at_key=True,
+            )
     rule = "a hard contract cannot be softened"
     if below.gate and not mine.gate:
         return Fault(

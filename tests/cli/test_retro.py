@@ -115,7 +115,9 @@ def test_the_json_form_holds_then_and_now(command: Command) -> None:
 def test_the_same_id_with_another_rule_is_said(command: Command) -> None:
     path = written(command, APPROVE)
     body = "{first: {type: approval_granted}, second: {type: tool_called}}"
-    same = f"contracts: {{approval-precedes-send: {{assert: {{precedes: {body}}}}}}}\n"
+    # Version 1 of this name is the package's, and says something else.
+    rule = f"version: 2, assert: {{precedes: {body}}}"
+    same = f"contracts: {{approval-precedes-send: {{{rule}}}}}\n"
     other = same.replace("approval_granted", "approval_rejected")
     assert "(then passed, the same rule)" in retro(command, path, same).out
     done = retro(command, path, other)

@@ -500,3 +500,21 @@ def test_files_that_are_not_what_was_read_are_named(root: Path, registry: Regist
         "contracts/b.yaml: is gone",
         "contracts/c.yaml: is new",
     ]
+
+
+def test_a_version_that_was_replaced_does_not_come_back_with_another_meaning(
+    root: Path, registry: Registry
+) -> None:
+    second = OTHER.replace("    assert", f"    version: 2\n    overrides: {NAME}@1\n    assert")
+    write(root, "contracts/mine.yaml", second)
+    third = "\n".join(
+        ["contracts:", f"  {NAME}:", "    version: 1", f"    overrides: {NAME}@2"]
+        + ["    assert: {never: {type: budget_breached}}", ""]
+    )
+    write(root, "third.yaml", third)
+    (error,) = library(root, registry, EVARNESS_CONTRACTS="third.yaml").errors
+    assert f"has the version of '{NAME}' in packaged/" in str(error)
+    assert "try: write 'version: 3'" in str(error)
+    # The twin: a version that nobody has.
+    write(root, "third.yaml", third.replace("version: 1", "version: 3"))
+    assert library(root, registry, EVARNESS_CONTRACTS="third.yaml").errors == []
