@@ -264,7 +264,8 @@ def _reached(replica: Mapping[str, Any]) -> set[str]:
             table.get("start") != {"count": table.get("count"), "digest": table.get("digest")}
             for table in service.get("tables") or ()
         )
-        if service.get("requests") or service.get("dropped") or is_changed:
+        is_changed = is_changed or bool(service.get("dropped") or service.get("objects"))
+        if service.get("requests") or is_changed:
             found.add(service["name"])
     return found
 

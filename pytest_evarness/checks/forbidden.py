@@ -10,11 +10,13 @@ Source: docs/forbidden.md.
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_evarness.checks.declared import changed_object, moves_by_itself
 from pytest_evarness.checks.found import bounded, bounded_text, found
 from pytest_evarness.core import c1
 from pytest_evarness.core.finding import Witness
@@ -34,6 +36,7 @@ __all__ = [
     "SQL_TYPES",
     "UNMATCHED",
     "judge_forbidden",
+    "routes_of",
     "strict_services",
 ]
 
@@ -56,11 +59,29 @@ DESCRIPTIONS = {
 """What each rule demands, in words."""
 
 _CONTEXT = 1000
+_MAX_ROUTES = 100
+_NEAR = 3
 
 
 def strict_services(services: Mapping[str, Any]) -> list[str]:
     """Mocks that let no request pass that no route is for, sorted; services are normalised."""
     return sorted(name for name, config in services.items() if _is_strict(config))
+
+
+def routes_of(services: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The routes of strict mocks, as ``METHOD PATH``, for a reader who looks for the one meant."""
+    return {
+        name: [_route_name(route) for route in services[name].get("routes") or ()][:_MAX_ROUTES]
+        for name in strict_services(services)
+    }
+
+
+def _route_name(route: Mapping[str, Any]) -> str:
+    """Conditions that are no plain text stand as a star."""
+    request: Any = route.get("request") or {}
+    method, path = (request.get(key) for key in ("method", "path"))
+    words = (word if isinstance(word, str) else "*" for word in (method, path))
+    return bounded_text(" ".join(words), 200)
 
 
 def _is_strict(config: Any) -> bool:
@@ -92,6 +113,7 @@ class _Look:
     def __init__(self, item: PlannedItem, evidence: Evidence) -> None:
         definition: Any = item.definition or {}
         self.names: list[str] = list(definition.get("names", ()))
+        self.routes: Mapping[str, list[str]] = definition.get("routes", {})
         self.types: Mapping[str, str] = definition.get("services", {})
         self.has_workspace = bool(definition.get("workspace"))
         self.events: Sequence[TraceEvent] = evidence.events
@@ -296,6 +318,14 @@ def _db_writes_outside(look: _Look) -> None:
             if not is_allowed(name, label):
                 entry = f"{name}.{label}: was there at the start, is gone at the end"
                 look.violate(f"table '{label}' of service '{name}' is gone", entry=entry)
+        for record in snapshot.get("objects", ()):
+            owner, what, word = changed_object(record)
+            if not is_allowed(name, owner):
+                look.violate(
+                    f"{what} of service '{name}' {word}", entry=f"{name}.{owner}: {what} {word}"
+                )
+            elif not ((name, owner) in told or look.steps or moves_by_itself(record)):
+                look.contradict(f"{what} of service '{name}' {word}, and no event says so")
     if not databases and not told:
         look.nothing = "the case declares no database"
     elif databases:
@@ -342,7 +372,8 @@ def _unmatched_requests(look: _Look) -> None:
         service = str(payload.get("service"))
         told[service] += 1
         if service in look.names and payload.get("matched") is False:
-            look.violate(f"no route met {_short(payload)} to service '{service}'", seq)
+            text = f"no route met {_short(payload)} to service '{service}'"
+            look.violate(text + _near_routes(look, service, payload), seq)
     for name in look.names:
         snapshot = look.snapshot(name)
         if snapshot is None:
@@ -355,10 +386,23 @@ def _unmatched_requests(look: _Look) -> None:
         for request in requests:
             if request.get("matched") is False:
                 look.violate(
-                    f"no route met {_short(request)} to service '{name}'",
+                    f"no route met {_short(request)} to service '{name}'"
+                    + _near_routes(look, name, request),
                     entry=_request_entry(name, request),
                 )
         _compare_journal(look, name, snapshot, told[name])
+
+
+def _near_routes(look: _Look, service: str, request: Mapping[str, Any]) -> str:
+    """What the request may have meant, to be put behind the sentence."""
+    routes = look.routes.get(service)
+    if routes is None:
+        return ""
+    if not routes:
+        return " (it has no routes)"
+    words = f"{request.get('method')} {request.get('path')}"
+    near = difflib.get_close_matches(words, routes, n=_NEAR, cutoff=0.5)
+    return f" (near routes: {', '.join(near)})" if near else ""
 
 
 def _compare_journal(look: _Look, name: str, snapshot: Any, told: int) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pytest_evarness.checks.declared import changed_object, moves_by_itself
 from pytest_evarness.core import c1
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.outcome import Cause
@@ -327,6 +328,12 @@ def _tables(
                 yield _contradiction(
                     f"table '{label}' of service '{name}' is gone, and no event says so",
                     "db_write",
+                )
+        for record in service.get("objects") or ():
+            owner, what, word = changed_object(record)
+            if (name, owner) not in written and not moves_by_itself(record):
+                yield _contradiction(
+                    f"{what} of service '{name}' {word}, and no event says so", "db_write"
                 )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pytest_evarness.checks.declared import changed_object
+
 __all__ = ["world_lines"]
 
 
@@ -44,6 +46,9 @@ def _service_lines(service: Mapping[str, Any]) -> Iterator[str]:
         yield f"service {name}: table {table['name']}: {before}, then {after}"
     for table in service.get("dropped") or ():
         yield f"service {name}: table {table}: gone"
+    for record in service.get("objects") or ():
+        _, what, word = changed_object(record)
+        yield f"service {name}: {what} {word}"
 
 
 def _counted(number: int, word: str) -> str:

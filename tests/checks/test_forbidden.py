@@ -227,6 +227,50 @@ def test_a_change_that_no_event_tells_of_contradicts_them_unless_a_step_had_the_
     assert stepped.causes == (Cause.MISSING_EVIDENCE,)
 
 
+def declared(
+    kind: str, name: str, of: str | None = None, *, start: str | None = "a", end: str | None = "b"
+) -> dict[str, Any]:
+    return {"kind": kind, "name": name, "table": of, "start": start, "digest": end}
+
+
+@pytest.mark.parametrize(
+    ("record", "owner", "text"),
+    [
+        (declared("view", "v", end=None), "v", "view 'v' of service 'db' is gone"),
+        (declared("view", "v", start=None), "v", "view 'v' of service 'db' is new"),
+        (
+            declared("trigger", "t", "users"),
+            "users",
+            "trigger 't' of table 'users' of service 'db' changed",
+        ),
+        (
+            declared("table", "users", "users"),
+            "users",
+            "the definition of table 'users' of service 'db' changed",
+        ),
+        (
+            declared("sequence", "users", "users"),
+            "users",
+            "the sequence of table 'users' of service 'db' changed",
+        ),
+    ],
+)
+def test_a_definition_that_changed_fails_by_whom_it_belongs_to(
+    record: Any, owner: str, text: str
+) -> None:
+    world = world_of(mock("mail"), mock("spy"), database(table("orders"), objects=[record]))
+    found = judged("db_writes_outside", names=("orders",), world=world)
+    assert (word(found), found.reason) == ("fail", text)
+    told = judged("db_writes_outside", written(owner), names=(owner,), world=world)
+    assert word(told) == "pass"
+    silent = judged("db_writes_outside", names=(owner,), world=world)
+    # A counter also moves where the statement that moved it was refused.
+    if record["kind"] == "sequence":
+        assert word(silent) == "pass"
+    else:
+        assert silent.causes == (Cause.CONTRADICTORY_EVIDENCE,)
+
+
 def test_a_database_that_is_down_leaves_it_open_and_none_at_all_is_vacuous() -> None:
     down = world_of(mock("mail"), mock("spy"), {**database(), "down": True})
     assert word(judged("db_writes_outside", world=down)) == "indeterminate"

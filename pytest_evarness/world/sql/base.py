@@ -15,8 +15,9 @@ from pytest_evarness.world.service import (
     QueryResult,
     SqlChange,
 )
+from pytest_evarness.world.sql.part import State, state_record
 from pytest_evarness.world.sql.setting import init_scripts
-from pytest_evarness.world.sql.table import MAX_BYTES, Table, tables_record
+from pytest_evarness.world.sql.table import MAX_BYTES
 from pytest_evarness.world.sql.text import (
     BindError,
     Dialect,
@@ -73,7 +74,7 @@ class Database(ABC):
         self._setting = setting
         self._masker = Masker(setting.secrets) if setting.secrets else None
         self._scripts = init_scripts(setting.config)
-        self._start_tables: dict[str, Table] = {}
+        self._start = State()
         self._snapshot: JsonObject | None = None
         self._is_sealed = False
         self._is_closed = False
@@ -89,8 +90,8 @@ class Database(ABC):
         """Apply one statement and commit."""
 
     @abstractmethod
-    def _tables(self) -> Mapping[str, Table]:
-        """All tables of the user, by name."""
+    def _state(self) -> State:
+        """All that the user has in it."""
 
     @abstractmethod
     def _end(self) -> None:
@@ -188,7 +189,7 @@ class Database(ABC):
         self._is_sealed = True
         try:
             self._end()
-            self._snapshot = tables_record(self.kind, self._tables(), self._start_tables)
+            self._snapshot = state_record(self.kind, self._state(), self._start)
         except DownError as error:
             self._fail(error)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
 import struct
 import threading
@@ -18,6 +19,7 @@ from pytest_evarness.world.sql.base import (
     DownError,
     Rows,
 )
+from pytest_evarness.world.sql.part import COUNTER, Part, State, changed_owners, parts_of
 from pytest_evarness.world.sql.server import (
     RUN_NAME,
     RUN_NAME_ANYWHERE,
@@ -110,7 +112,7 @@ class MysqlDatabase(ServerDatabase):
             self._make_database(key)
             _all(self._connection, "SELECT 1")
             self._fill()
-            self._start_tables = self._read(self._connection)
+            self._start = self._read(self._connection)
             _patient(self._connection, EFFECT_SECONDS + _MARGIN_SECONDS)
         except driver.MySQLError as error:
             raise DownError(self._say(_words(error))) from None
@@ -281,12 +283,14 @@ class MysqlDatabase(ServerDatabase):
         begun = time.monotonic()
         try:
             before = _fingerprint(connection, self._database)
+            parts = self._parts()
             rows = _bound(connection, text, values)
             if not connection.get_autocommit() or _in_transaction(connection):
                 connection.rollback()
                 connection.autocommit(True)
                 raise EffectFailedError("an effect is committed at once: no transaction is opened")
             after = _fingerprint(connection, self._database)
+            owners = changed_owners(parts, self._parts())
         except driver.MySQLError as error:
             if time.monotonic() - begun >= EFFECT_SECONDS:
                 self._connection = self._reconnect(self._own())
@@ -299,7 +303,7 @@ class MysqlDatabase(ServerDatabase):
         own = written_table(statement, self.dialect)
         if rows and own in after:
             changed.add(own)
-        return SqlChange(rows, tuple(sorted(changed)))
+        return SqlChange(rows, tuple(sorted(changed | owners)))
 
     # -- after the run ---------------------------------------------------------------------------
 
@@ -330,7 +334,7 @@ class MysqlDatabase(ServerDatabase):
         except driver.MySQLError as error:
             raise DownError(self._say(_words(error))) from None
 
-    def _tables(self) -> Mapping[str, Table]:
+    def _state(self) -> State:
         driver = _driver()
         try:
             with contextlib.closing(self._reconnect(self._own())) as connection:
@@ -396,6 +400,10 @@ class MysqlDatabase(ServerDatabase):
         finally:
             self._drop_database(name)
 
+    def _parts(self, masker: Any = None) -> dict[Part, str]:
+        # Of the account of the dsn: the run's own sees nothing of a trigger once it only reads.
+        return parts_of(_definitions(self._admin, self._database), masker)
+
     # -- end -------------------------------------------------------------------------------------
 
     def _drop_database(self, name: str) -> None:
@@ -420,7 +428,7 @@ class MysqlDatabase(ServerDatabase):
 
     # -- tables ----------------------------------------------------------------------------------
 
-    def _read(self, connection: Any) -> dict[str, Table]:
+    def _read(self, connection: Any) -> State:
         """All tables in one state of the database."""
         driver = _driver()
         _do(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
@@ -462,7 +470,7 @@ class MysqlDatabase(ServerDatabase):
                         is_ordered=bool(order),
                         masker=self._masker,
                     )
-            return tables
+            return State(tables, self._parts(self._masker))
         finally:
             with contextlib.suppress(driver.MySQLError):
                 connection.rollback()
@@ -560,6 +568,71 @@ def _fingerprint(connection: Any, database: str) -> dict[str, Any]:
     return {
         name: (number, columns.get(name)) for name, (_, number) in zip(names, sums, strict=True)
     }
+
+
+_DEFINED: Final = (
+    (
+        "view",
+        (
+            "SELECT table_name, NULL, view_definition, check_option, security_type"
+            " FROM information_schema.views WHERE table_schema = %s"
+        ),
+    ),
+    (
+        "trigger",
+        (
+            "SELECT trigger_name, event_object_table, action_timing, event_manipulation,"
+            " action_order, action_statement"
+            " FROM information_schema.triggers WHERE trigger_schema = %s"
+        ),
+    ),
+    (
+        "routine",
+        (
+            "SELECT routine_name, NULL, routine_type, dtd_identifier, routine_definition,"
+            " is_deterministic, sql_data_access, security_type"
+            " FROM information_schema.routines WHERE routine_schema = %s"
+        ),
+    ),
+    (
+        "routine",
+        (
+            "SELECT specific_name, NULL, routine_type, ordinal_position, parameter_mode,"
+            " parameter_name, dtd_identifier"
+            " FROM information_schema.parameters WHERE specific_schema = %s"
+        ),
+    ),
+    (
+        "event",
+        (
+            "SELECT event_name, NULL, event_definition, event_type, interval_value,"
+            " interval_field FROM information_schema.events WHERE event_schema = %s"
+        ),
+    ),
+)
+_COUNTER: Final = re.compile(r"^(\).*?) AUTO_INCREMENT=(\d+)", re.MULTILINE)
+
+
+def _definitions(connection: Any, database: str) -> Iterator[tuple[Part, Any]]:
+    """How everything is declared, without the name of the database, and where counters are."""
+    place = _quoted(database)
+    for name in _table_names(connection, database):
+        text = str(_all(connection, f"SHOW CREATE TABLE {place}.{_quoted(name)}")[0][1])
+        counter = _COUNTER.search(text)
+        if counter is not None:
+            yield Part(COUNTER, name, name), counter.group(2)
+        yield Part("table", name, name), RUN_NAME_ANYWHERE.sub("", _COUNTER.sub(r"\1", text))
+    for kind, query in _DEFINED:
+        for name, table, *definition in _all(connection, query, database):
+            shown = [RUN_NAME_ANYWHERE.sub("", repr(value)) for value in definition]
+            yield Part(kind, name, table), shown
+    sequences = (
+        "SELECT table_name FROM information_schema.tables"
+        " WHERE table_schema = %s AND table_type = 'SEQUENCE'"
+    )
+    for (name,) in _all(connection, sequences, database):
+        row = _all(connection, f"SELECT * FROM {place}.{_quoted(name)}")  # noqa: S608 - quoted
+        yield Part(COUNTER, name), repr(row)
 
 
 # -- values ----------------------------------------------------------------------------------------

@@ -14,12 +14,15 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_evarness.world.service import EffectFailedError, QueryError, QueryResult, SqlChange
+from pytest_evarness.world.sql import catalog
 from pytest_evarness.world.sql.base import (
     EFFECT_SECONDS,
     ChangedError,
     DownError,
     Rows,
 )
+from pytest_evarness.world.sql.catalog import label, quoted
+from pytest_evarness.world.sql.part import State, changed_owners
 from pytest_evarness.world.sql.server import (
     RUN_NAME,
     NotYetError,
@@ -131,7 +134,7 @@ class PostgresDatabase(ServerDatabase):
             self._make_database(key)
             self._connection.execute("SELECT 1").fetchone()
             self._fill()
-            self._start_tables = dict(_read(self._connection, self._masker))
+            self._start = _read(self._connection, self._masker)
             self._connection.execute(
                 f"SET statement_timeout = {int(EFFECT_SECONDS * 1000)};"
                 f" SET lock_timeout = {int(EFFECT_SECONDS * 1000)}"
@@ -283,16 +286,18 @@ class PostgresDatabase(ServerDatabase):
         try:
             with connection.transaction():
                 names, counts = dict(_relations(connection)), _counts(connection)
+                parts = catalog.parts(connection)
                 cursor = connection.execute(text, values or None)
                 rows = _changed_rows(cursor)
                 tables = _written(connection, names, counts)
+                tables |= changed_owners(parts, catalog.parts(connection))
         except driver.Error as error:
             if _is_lost(connection, error):
                 raise DownError(self._say(_words(error))) from None
             if error.sqlstate == "57014":
                 raise EffectFailedError(f"no end within {EFFECT_SECONDS:g} s") from None
             raise EffectFailedError(self._say(_words(error))) from None
-        return SqlChange(rows, tables)
+        return SqlChange(rows, tuple(sorted(tables)))
 
     # -- after the run ---------------------------------------------------------------------------
 
@@ -323,7 +328,7 @@ class PostgresDatabase(ServerDatabase):
             [database],
         )
 
-    def _tables(self) -> Mapping[str, Table]:
+    def _state(self) -> State:
         driver = _driver()
         try:
             with contextlib.closing(self._connect(self._own())) as connection:
@@ -538,17 +543,13 @@ FROM pg_index WHERE indrelid = ANY(%s::oid[]) AND indisprimary
 """
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _relations(connection: Any) -> Iterator[tuple[int, str]]:
     for number, schema, name in connection.execute(_RELATIONS).fetchall():
-        yield number, name if schema == "public" else f"{schema}.{name}"
+        yield number, label(schema, name)
 
 
-def _read(connection: Any, masker: Any) -> dict[str, Table]:
-    """All tables in one state of the database."""
+def _read(connection: Any, masker: Any) -> State:
+    """All that it holds at one moment."""
     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     try:
         relations = connection.execute(_RELATIONS).fetchall()
@@ -560,12 +561,12 @@ def _read(connection: Any, masker: Any) -> dict[str, Table]:
         tables: dict[str, Table] = {}
         for number, schema, relation in relations:
             key = [columns[number][int(place)] for place in keys.get(number, "").split()]
-            name = relation if schema == "public" else f"{schema}.{relation}"
-            source = f"{_quoted(schema)}.{_quoted(relation)}"
+            name = label(schema, relation)
+            source = f"{quoted(schema)}.{quoted(relation)}"
             names = [column for column, _ in columns[number].values()]
             rows = _all_rows(connection, source, names, key)
             tables[name] = read_table(name, names, rows, is_ordered=bool(key), masker=masker)
-        return tables
+        return State(tables, catalog.parts(connection, masker))
     finally:
         with contextlib.suppress(_driver().Error):
             connection.execute("ROLLBACK")
@@ -575,8 +576,8 @@ def _all_rows(
     connection: Any, source: str, names: Sequence[str], key: Sequence[tuple[str, bool]]
 ) -> Iterator[tuple[Any, ...]]:
     # "C": texts in the order of their code points, whatever the locale of the server.
-    order = ", ".join(_quoted(name) + (' COLLATE "C"' if is_text else "") for name, is_text in key)
-    listed = ", ".join(_quoted(name) for name in names)
+    order = ", ".join(quoted(name) + (' COLLATE "C"' if is_text else "") for name, is_text in key)
+    listed = ", ".join(quoted(name) for name in names)
     ordered = f" ORDER BY {order}" if order else ""
     connection.execute(
         f"DECLARE everything NO SCROLL CURSOR FOR SELECT {listed} FROM {source}{ordered}"  # noqa: S608
@@ -599,9 +600,7 @@ def _counts(connection: Any) -> dict[int, int]:
     return dict(found.fetchall())
 
 
-def _written(
-    connection: Any, names: Mapping[int, str], counts: Mapping[int, int]
-) -> tuple[str, ...]:
+def _written(connection: Any, names: Mapping[int, str], counts: Mapping[int, int]) -> set[str]:
     """Tables that the open transaction wrote, those of triggers and cascades among them.
 
     The server counts rows by table, and books them between transactions only. What changes a table
@@ -622,4 +621,4 @@ def _written(
             " AND locktype = 'relation' AND mode = 'AccessExclusiveLock'"
         ).fetchall()
     )
-    return tuple(sorted(known[number] for number in numbers if number in known))
+    return {known[number] for number in numbers if number in known}

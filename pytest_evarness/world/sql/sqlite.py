@@ -27,6 +27,13 @@ from pytest_evarness.world.sql.base import (
     Rows,
     one_line,
 )
+from pytest_evarness.world.sql.part import (
+    COUNTER,
+    Part,
+    State,
+    changed_owners,
+    parts_of,
+)
 from pytest_evarness.world.sql.setting import parse_database, schema_of
 from pytest_evarness.world.sql.table import Table, read_table
 from pytest_evarness.world.sql.text import Dialect, Params, bind
@@ -115,7 +122,7 @@ class _Template:
 
     data: bytes
     digest: bytes
-    tables: Mapping[str, Table]
+    state: State
 
 
 _templates: dict[tuple[tuple[str, str], ...], _Template] = {}
@@ -165,17 +172,17 @@ class SqliteDatabase(Database):
             with open(self._path, "wb") as file:
                 file.write(template.data)
         self._template = template
-        self._start_tables = dict(template.tables)
+        self._start = template.state
 
     def _made_anew(self) -> _Template:
         connection = _connect(self._path, _guard)
         try:
             self._fill(connection)
-            tables = _read(connection, self._masker)
+            state = _read(connection, self._masker)
         finally:
             connection.close()
         data = Path(self._path).read_bytes()
-        return _Template(data, hashlib.sha256(data).digest(), tables)
+        return _Template(data, hashlib.sha256(data).digest(), state)
 
     def _fill(self, connection: sqlite3.Connection) -> None:
         deadline = time.monotonic() + EFFECT_SECONDS
@@ -207,6 +214,7 @@ class SqliteDatabase(Database):
             written = _written(connection, text, values)
             doubtful = written.by_others - written.directly
             before = _digests(connection, doubtful)
+            parts = _parts(connection)
             total = connection.total_changes
             cursor = connection.execute(text, values)
             cursor.fetchall()
@@ -215,7 +223,7 @@ class SqliteDatabase(Database):
                 connection.rollback()
                 raise EffectFailedError("an effect is committed at once: no transaction is opened")
             changed = connection.total_changes - total
-            tables = set(written.made)
+            tables = written.made | changed_owners(parts, _parts(connection))
             if rows or not written.directly:
                 tables |= written.directly
             if changed > rows:
@@ -263,11 +271,11 @@ class SqliteDatabase(Database):
         self._sealed_as = _digest_of(self._path)
         return self._sealed_as == template.digest
 
-    def _tables(self) -> Mapping[str, Table]:
+    def _state(self) -> State:
         template = self._template
         assert template is not None, "it was started"
         if self._sealed_as == template.digest:
-            return template.tables
+            return template.state
         try:
             connection = _connect(self._path, _guard, is_read_only=True)
             try:
@@ -463,17 +471,53 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _read(connection: sqlite3.Connection, masker: Any) -> dict[str, Table]:
-    """All tables in one state of the database."""
+def _read(connection: sqlite3.Connection, masker: Any) -> State:
+    """All that it holds at one moment."""
     connection.execute("BEGIN")
     try:
         names = connection.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%'"
             " ESCAPE '\\'"
         ).fetchall()
-        return {name: _read_one(connection, name, masker) for (name,) in names}
+        shadows = _shadows(connection)
+        tables = {
+            name: _read_one(connection, name, masker) for (name,) in names if name not in shadows
+        }
+        return State(tables, _parts(connection, masker))
     finally:
         connection.execute("COMMIT")
+
+
+def _shadows(connection: sqlite3.Connection) -> dict[str, str]:
+    """Tables in which a virtual table keeps what is in it, and whose they are."""
+    kinds = connection.execute("PRAGMA main.table_list").fetchall()
+    virtual = [name for schema, name, kind, *_ in kinds if (schema, kind) == ("main", "virtual")]
+    return {
+        name: max((one for one in virtual if name.startswith(f"{one}_")), key=len, default=name)
+        for schema, name, kind, *_ in kinds
+        if (schema, kind) == ("main", "shadow")
+    }
+
+
+def _parts(connection: sqlite3.Connection, masker: Any = None) -> dict[Part, str]:
+    """How everything is declared, and where counters of AUTOINCREMENT are."""
+    found: list[tuple[Part, Any]] = []
+    shadows = _shadows(connection)
+    has_counters = False
+    declared = connection.execute("SELECT type, name, tbl_name, sql FROM main.sqlite_master")
+    for kind, name, table, text in declared.fetchall():
+        has_counters = has_counters or name == "sqlite_sequence"
+        if name in shadows:
+            rows = _read_one(connection, name, masker).digest
+            found.append((Part("table", shadows[name], shadows[name]), [name, rows]))
+        elif not name.startswith("sqlite_"):
+            owner = shadows.get(table, table)
+            shown = text if isinstance(text, str | None) else repr(text)
+            found.append((Part(kind, name, None if kind == "view" else owner), shown))
+    if has_counters:
+        counters = connection.execute("SELECT name, seq FROM main.sqlite_sequence").fetchall()
+        found += [(Part(COUNTER, str(name), str(name)), str(seq)) for name, seq in counters]
+    return parts_of(found, masker)
 
 
 def _read_one(connection: sqlite3.Connection, name: str, masker: Any) -> Table:
@@ -521,6 +565,7 @@ def _written(connection: sqlite3.Connection, statement: str, values: Sequence[An
     """
     names: list[str] = []
     made: set[str] = set()
+    shadows = _shadows(connection)
 
     def note(
         action: int, first: str | None, second: str | None, schema: str | None, trigger: str | None
@@ -532,7 +577,7 @@ def _written(connection: sqlite3.Connection, statement: str, values: Sequence[An
             if action in (sqlite3.SQLITE_CREATE_TABLE, sqlite3.SQLITE_DROP_TABLE):
                 made.add(first)
             else:
-                names.append(first)
+                names.append(shadows.get(first, first))
         return answer
 
     connection.set_authorizer(note)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.json import JsonObject
     from pytest_evarness.core.secret import Masker
 
-__all__ = ["MAX_BYTES", "MAX_ROWS", "Table", "read_table", "tables_record"]
+__all__ = ["MAX_BYTES", "MAX_ROWS", "Table", "read_table"]
 
 MAX_ROWS: Final = 1000
 MAX_BYTES: Final = 256 * 1024
@@ -110,12 +110,3 @@ def _stored(texts: list[str], stack: ExitStack) -> Iterator[str]:
     file.writelines(f"{text}\n" for text in texts)
     file.seek(0)
     return (line[:-1] for line in file)
-
-
-def tables_record(kind: str, tables: Mapping[str, Table], start: Mapping[str, Table]) -> JsonObject:
-    """The snapshot of a database: tables by name, then the names of those that are gone."""
-    return {
-        "type": kind,
-        "tables": [tables[name].record(start.get(name)) for name in sorted(tables)],
-        "dropped": sorted(set(start) - set(tables)),
-    }
