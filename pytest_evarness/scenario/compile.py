@@ -796,6 +796,7 @@ class Compiler:
         layers = (self.base, current.layer.overlay)
         entries = _dig(current.merged, "invariants")
         for entry_id in entries if isinstance(entries, dict) else ():
+            self._check_names_no_cases(current, entry_id)
             item = by_id.get(entry_id)
             if item is None:
                 continue
@@ -843,6 +844,22 @@ class Compiler:
                         rule=f"below it a vacuous pass counts as {strictest}",
                     ),
                 )
+
+    def _check_names_no_cases(self, current: _Current, entry_id: str) -> None:
+        """Refuse ``cases`` below the scenario: there it would let a case out of what judges it."""
+        own = _dig(current.layer.overlay, "invariants", entry_id)
+        is_own = isinstance(own, dict) and "cases" in own
+        merged = _dig(current.merged, "invariants", entry_id, "cases")
+        if is_own or merged != _dig(self.base, "invariants", entry_id, "cases"):
+            self.wrong(
+                current,
+                Fault(
+                    ("invariants", entry_id, "cases"),
+                    "stands in the scenario alone",
+                    rule="what a case writes is for that case",
+                    fix=f"remove it; where the case is not to be judged by it: {entry_id}: null",
+                ),
+            )
 
     def check_judged(self, layers: Sequence[Layer], cases: Sequence[Case]) -> None:
         """Refuse invariants that no case is judged by: each layer or point took them away."""

@@ -101,6 +101,9 @@ class Shelf:
         assert contract is not None, faults
         return contract
 
+    def meet(self, tools: object, aliases: object, tags: object = ()) -> None:
+        del tools, aliases, tags
+
     def pulled_in(self, facts: CaseFacts, beside: Sequence[Path] = ()) -> list[str]:
         del facts, beside
         return []

@@ -395,8 +395,7 @@ def test_an_entry_of_no_case_is_refused(project: Any, minimal: str) -> None:
         "cases: {a: {invariants: {x: null}}}\n",
         "cases: {a: {invariants: null}, b: {invariants: {x: null}}}\n",
         "matrix: {invariants.x: [null], seed: [1, 2]}\n",
-        "cases: {a: {invariants: {x: {cases: [b]}}}, b: {invariants: {x: null}}}\n",
-        'cases: {a: {}, b: {invariants: {x: {cases: [a]}}}}\nmatrix: {"invariants.x": [null]}\n',
+        "cases: {a: {}, b: {}}\nmatrix: {invariants.x: [null]}\n",
     ],
 )
 def test_an_invariant_that_no_case_is_judged_by_is_refused(
@@ -423,8 +422,6 @@ def test_an_invariant_of_a_case_that_its_points_take_away_is_refused(
     found = project.refused(f"{minimal}{lines}matrix: {{invariants.x: [null]}}\n")
     assert found.startswith("s.yaml:4:20: cases.a.invariants: the case is not judged by it")
     lines += "  b: {}\n"
-    found = project.refused(f"{minimal}{lines.replace('{description', '{cases: [b], description')}")
-    assert found.startswith("s.yaml:4:20: cases.a.invariants: the case is not judged by it")
     assert len(project.load(f"{minimal}{lines}")) == 2
 
 
@@ -472,6 +469,41 @@ def test_a_gate_of_the_scenario_keeps_its_check(project: Any, minimal: str, line
     # The twins: an equal value, and an invariant that is no gate.
     assert by_id(project.one(text + lines.replace("99", "1")))["x"].gate
     assert len(project.load(text.replace("gate: true, ", "") + lines)) >= 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "place"),
+    [
+        (
+            "cases: {a: {invariants: {x: {cases: [b]}}}, b: {}}\n",
+            "s.yaml:4:37: cases.a.invariants.x.cases: ",
+        ),
+        (
+            "cases: {a: {invariants: {x: {cases: null}}}, b: {}}\n",
+            "s.yaml:4:29: cases.a.invariants.x",
+        ),
+        ("cases: {a: {}, b: {}}\nmatrix: {invariants.x.cases: [[b]]}\n", "s.yaml:5:"),
+        (
+            f"cases: {{a: {{invariants: {{y: {{cases: [a], {NO_CALL}}}}}}}, b: {{}}}}\n",
+            "s.yaml:4:37: cases.a.invariants.y.cases: ",
+        ),
+    ],
+)
+def test_a_case_does_not_let_itself_out_of_an_invariant(
+    project: Any, minimal: str, lines: str, place: str
+) -> None:
+    text = f"{minimal}invariants: {{x: {{gate: true, cases: [a, b], {NO_CALL}}}}}\n"
+    found = project.refused(text + lines)
+    assert found.startswith(place)
+    assert "stands in the scenario alone" in found
+    assert "null" in found
+    # The twin: the scenario says it, or the case takes the whole invariant away.
+    both = "cases: {a: {}, b: {}}\n"
+    first, second = project.load(text.replace("[a, b]", "[b]") + both)
+    assert ["x" in by_id(case) for case in (first, second)] == [False, True]
+    away = "cases: {a: {expect: {status: completed}, invariants: {x: null}}, b: {}}\n"
+    first, second = project.load(text + away)
+    assert ["x" in by_id(case) for case in (first, second)] == [False, True]
 
 
 def test_a_soft_contract_that_the_scenario_makes_hard_stays_so(project: Any, minimal: str) -> None:
