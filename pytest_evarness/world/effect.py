@@ -39,6 +39,9 @@ IDEMPOTENCY_HEADER = "Idempotency-Key"
 
 _METHOD = re.compile(r"[A-Z]{1,20}\Z")
 _DRIVE = re.compile(r"[A-Za-z]:")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+# What would end the line, or the text of it: the rest would be headers of somebody else's.
+_BREAK = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _PLACE = re.compile(r"\{(query|args\.[^{}]*)\}")
 
 _Word: TypeAlias = Annotated[str, Field(min_length=1)]
@@ -75,6 +78,17 @@ class _Http(Strict):
         problem = _request_path_problem(value)
         if problem is not None and not _PLACE.match(value):
             raise refuse(problem[0], rule=problem[1])
+        return value
+
+    @field_validator("headers")
+    @classmethod
+    def _are_lines(cls, value: dict[str, _Scalar]) -> dict[str, _Scalar]:
+        problem = _header_problem(value)
+        if problem is not None:
+            name, sentence = problem
+            raise refuse(
+                f"{quoted(name)} {sentence}", rule="one line each, NAME: value", is_shown=False
+            )
         return value
 
 
@@ -176,6 +190,16 @@ def _fixed(value: str) -> str:
 
 def _key_header(headers: Mapping[str, Any]) -> str | None:
     return next((name for name in headers if name.lower() == IDEMPOTENCY_HEADER.lower()), None)
+
+
+def _header_problem(headers: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The first header that is not one line, by its name, and why."""
+    for name, value in headers.items():
+        if not _HEADER.match(name):
+            return name, "is no name of a header"
+        if isinstance(value, str) and _BREAK.search(value):
+            return name, "holds a line break or another control character"
+    return None
 
 
 def _is_scalar(value: object) -> bool:
@@ -346,9 +370,11 @@ def _fit_http(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_headers(headers: Mapping[str, str]) -> None:
-    for key, value in headers.items():
-        if any(mark in value for mark in "\r\n\x00"):
-            raise EffectFailedError(f"http.headers.{key}: holds a line break (got {quoted(value)})")
+    problem = _header_problem(headers)
+    if problem is not None:
+        name, sentence = problem
+        value = "" if headers[name] == "" else f" (got {quoted(headers[name])})"
+        raise EffectFailedError(f"http.headers: {quoted(name)} {sentence}{value}")
 
 
 def _fit_sql(asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -172,7 +172,14 @@ def test_a_service_that_is_down_ends_the_run() -> None:
         ({"path": "m"}, "http.path: must begin with '/' (got 'm')"),
         ({"path": "/m?to=x"}, "http.path: must not hold '?' (got '/m?to=x')"),
         ({"path": "/m\n"}, "http.path: must not hold control characters (got '/m\\n')"),
-        ({"headers": {"A": "x\r\nB: y"}}, "http.headers.A: holds a line break (got 'x\\r\\nB: y')"),
+        (
+            {"headers": {"A": "x\r\nB: y"}},
+            "http.headers: 'A' holds a line break or another control character (got 'x\\r\\nB: y')",
+        ),
+        (
+            {"headers": {"A: y\r\nB": "x"}},
+            "http.headers: 'A: y\\r\\nB' is no name of a header (got 'x')",
+        ),
         ({"service": "db"}, "db: takes no requests (it is a sqlite)"),
         ({"service": "nobody"}, "nobody: no such service is declared"),
     ],

@@ -24,7 +24,14 @@ def faults(effect: Any) -> list[str]:
     "effect",
     [
         {"http": HTTP},
-        {"http": {**HTTP, "body": {"to": "{args.to}"}, "headers": {"A": "x"}, "query": {"n": 1}}},
+        {
+            "http": {
+                **HTTP,
+                "body": {"to": "{args.to}"},
+                "headers": {"X-A_b": "x\ty é"},
+                "query": {"n": 1},
+            }
+        },
         {"http": {**HTTP, "method": "{args.method}", "path": "{args.path}"}},
         {"sql": SQL, "idempotency_key": "{args.id}"},
         {"sql": {**SQL, "params": {"id": "{args.id}", "n": 1.5, "x": None}}},
@@ -68,6 +75,25 @@ def test_what_can_be_meant_is_read(effect: Any) -> None:
         (
             {"file": {"path": "../{args.a}", "write": ""}},
             "file.path: must not leave the workspace",
+        ),
+        *(
+            (
+                {"http": {**HTTP, "headers": {"A": value}}},
+                "http.headers: 'A' holds a line break or another control character (one line each",
+            )
+            for value in ("x\r\nB: y", "x\ny", "x\ry", "x\x00", "{args.a}\n")
+        ),
+        *(
+            (
+                {"http": {**HTTP, "headers": {name: "x"}}},
+                f"http.headers: {shown} is no name of a header (one line each, NAME: value)",
+            )
+            for name, shown in (
+                ("A\r\nB", "'A\\r\\nB'"),
+                ("A: b", "'A: b'"),
+                ("", "''"),
+                ("é", "'é'"),
+            )
         ),
         ({"message": {"to": "ann"}}, "message: required key 'body' is missing"),
         ({"message": None}, "message: must be a mapping"),
