@@ -577,6 +577,14 @@ class AnsweringDomain(Protocol):
 
 
 @runtime_checkable
+class RemarkingDomain(Protocol):
+    """A domain that has something to say of environments that are no mistakes."""
+
+    def remarks(self, graph: Graph, environment: JsonObject, overlays: JsonObject) -> list[Fault]:
+        """Warnings, with paths from the environment."""
+
+
+@runtime_checkable
 class Domain(Protocol):
     """What the kernel asks a domain. Importing a domain does nothing; ``register`` registers."""
 

@@ -16,7 +16,7 @@ from pytest_evarness.contract.applicability import facts_of
 from pytest_evarness.contract.row import override_rows
 from pytest_evarness.core import c1
 from pytest_evarness.core.case import Budget, CompiledCase
-from pytest_evarness.core.interfaces import AnsweringDomain, InliningDomain
+from pytest_evarness.core.interfaces import AnsweringDomain, InliningDomain, RemarkingDomain
 from pytest_evarness.core.material import as_materials
 from pytest_evarness.errors import DeterminismError, Fault, InputError, InputErrors
 from pytest_evarness.scenario.approval import OPTION, Approval, parse_approval
@@ -188,6 +188,9 @@ class Compiler:
     def wrong(self, current: _Current, fault: Fault) -> None:
         """Note a fault of a merged case at the line where its value was written."""
         current.is_broken = True
+        self._note(self._placed(current, fault))
+
+    def _placed(self, current: _Current, fault: Fault, *, rule: str = "") -> InputError:
         root = current.layer.mark or self.document.root
         if not fault.path:
             where = as_where(root, field_text(self._case_path(current)) or None)
@@ -198,7 +201,7 @@ class Compiler:
                 path = path[:-1]
             at_key = fault.at_key and depth == len(fault.path)
             where = as_where(mark, field_text(path) or None, at_key=at_key)
-        self._note(InputError(fault.text, where=where, fix=fault.fix))
+        return InputError(fault.text + rule, where=where, fix=fault.fix)
 
     def _case_path(self, current: _Current) -> Path_:
         return ("cases", current.layer.id) if "cases" in self.document.value else ()
@@ -242,6 +245,7 @@ class Compiler:
             for fault in domain.check_case(graph, environment, overlays.values):
                 self.wrong(current, fault.under("environment"))
         waived, warnings = self._lint(current, harness)
+        warnings += self._remarks(current, graph, environment, overlays.values)
         expect = self._expect(current, graph)
         self._look_into_bodies(current, [key for key, entry in entries.items() if entry is None])
         plan = self._plan(current, parsed, entries, harness, environment, expect, checks)
@@ -625,6 +629,17 @@ class Compiler:
                 ),
             )
         return waived, warnings
+
+    def _remarks(
+        self, current: _Current, graph: Graph, environment: JsonObject, overlays: JsonObject
+    ) -> list[str]:
+        """What domains say of the environment and is no mistake."""
+        return [
+            str(self._placed(current, fault.under("environment"), rule=f" [{fault.code}]"))
+            for domain in self.harnesses.domains
+            if isinstance(domain, RemarkingDomain)
+            for fault in domain.remarks(graph, environment, overlays)
+        ]
 
     def _lint_error(self, current: _Current, harness: Harness, finding: LintFinding) -> InputError:
         problem = f"{finding.message} [{finding.code}]"

@@ -20,6 +20,7 @@ from pytest_evarness.domains.agents.flow import (
     asking,
     tool_names,
 )
+from pytest_evarness.domains.agents.literal import literal_remarks
 from pytest_evarness.domains.agents.manifest import (
     aliases_of,
     canonical,
@@ -121,6 +122,16 @@ class AgentsDomain:
             frozenset(self._registry.event_types.names()),
         )
         return faults
+
+    def remarks(self, graph: Graph, environment: JsonObject, overlays: JsonObject) -> list[Fault]:
+        """What is allowed there and hardly meant."""
+        manifests = manifests_of(overlays)
+        return literal_remarks(
+            environment,
+            manifests,
+            lambda name: canonical(name, manifests),
+            _tools_of(graph, manifests),
+        )
 
     def start(self, context: Context) -> RunState:
         """Fresh state of one run."""

@@ -17,6 +17,7 @@ from pytest_evarness.domains.agents.flow import (
 )
 from pytest_evarness.domains.agents.lint_memory import MEMORY_RULES, gates_of_instructions
 from pytest_evarness.domains.agents.lint_names import NAME_RULES
+from pytest_evarness.domains.agents.literal import LITERAL_RULES
 from pytest_evarness.domains.agents.manifest import aliases_of, canonical, manifests_of
 from pytest_evarness.domains.agents.node.interceptor import VALIDATING_RULE
 from pytest_evarness.domains.agents.node.panel import JUDGE_PANEL, idle_keys
@@ -279,5 +280,6 @@ def register_lint(registry: Registry) -> None:
         ("agents.second_output", _outputs),
         *MEMORY_RULES,
         *NAME_RULES,
+        *LITERAL_RULES,
     ):
         registry.lint_rules.register(name, rule)

@@ -14,6 +14,7 @@ __all__ = [
     "bare_template",
     "fill",
     "fill_text",
+    "literal_words",
     "lookup",
     "mapping_of",
     "places",
@@ -21,6 +22,7 @@ __all__ = [
 ]
 
 _PLACE = re.compile(r"\{(query|args\.[A-Za-z0-9_\-.\[\]]+)\}")
+_LITERAL = re.compile(r"\{([A-Za-z_][A-Za-z0-9_\-]*)[A-Za-z0-9_\-.\[\]]*\}")
 _STEP = re.compile(r"([A-Za-z0-9_\-]+)|\[([0-9]+)\]")
 
 _PATH = re.compile(r"[A-Za-z0-9_\-]+(\[[0-9]+\])*(\.[A-Za-z0-9_\-]+(\[[0-9]+\])*)*")
@@ -78,6 +80,21 @@ def places(template: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
     elif isinstance(template, Sequence):
         for index, inner in enumerate(template):
             yield from (((index, *path), name) for path, name in places(inner))
+
+
+def literal_words(template: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Words in braces that are no placeholders: the leaf's path, the first step of the word."""
+    if isinstance(template, str):
+        for found in _LITERAL.finditer(template):
+            if not _PLACE.fullmatch(found.group()):
+                yield (), found.group(1)
+    elif isinstance(template, Mapping):
+        for key, inner in template.items():
+            if key != "statement":
+                yield from (((key, *path), word) for path, word in literal_words(inner))
+    elif isinstance(template, Sequence):
+        for index, inner in enumerate(template):
+            yield from (((index, *path), word) for path, word in literal_words(inner))
 
 
 def mapping_of(value: object) -> Mapping[str, Any]:
