@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from pytest_evarness.bundle.recomputation import Graphs
-from pytest_evarness.checks.forbidden import UNMATCHED, strict_services
+from pytest_evarness.checks.forbidden import UNMATCHED, routes_of, strict_services
 from pytest_evarness.checks.kind import (
     COMMON_FIELDS,
     DEFAULT_TIMEOUT_SECONDS,
@@ -164,9 +164,12 @@ class _Case:
             names = [aliases.get(one, one) for one in names]
         if rule == "secrets_in_logs":
             names = sorted(self.secrets)
+        more: dict[str, Any] = {}
         if name not in rules:
             names = strict_services(self.services)
+            more = {"routes": routes_of(self.services)}
         return {
+            **more,
             "rule": rule,
             "names": list(dict.fromkeys(names)),
             "services": {key: str(config.get("type")) for key, config in self.services.items()},

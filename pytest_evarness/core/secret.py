@@ -19,11 +19,20 @@ MIN_LENGTH = 4
 """A shorter value would be replaced all over the place, and could be guessed from where it was."""
 
 _CUT = "…"
-_GROWTH = (
-    12  # "\\u00e9" with its backslash doubled, or a character of three bytes as %25E2%2580%25A6
-)
+# A character of four bytes as %25F0%259F%2598%2580; what is longer was escaped once more.
+_GROWTH = 20
 
-_SHORT_ESCAPES = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f", '"': '"', "/": "/"}
+_SHORT_ESCAPES = {
+    "\n": "n",
+    "\r": "r",
+    "\t": "t",
+    "\b": "b",
+    "\f": "f",
+    '"': '"',
+    "'": "'",
+    "/": "/",
+}
+_ENTITIES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 _BASE64_TO_URL = str.maketrans("+/", "-_")
 
 
@@ -67,7 +76,10 @@ def _check_length(name: str, value: str) -> None:
 
 
 class Masker:
-    """Replaces raw, base64, URL-escaped and JSON-escaped forms of secret values.
+    """Replaces raw, base64, hex and escaped forms of secret values.
+
+    Escapes are those of URLs (any number of times), of JSON, of Python's ``repr`` of texts and
+    bytes, and of HTML.
 
     Escaped forms are matched character by character, so that any mixture of them is found: which
     characters are escaped, and how, differs between writers.
@@ -81,7 +93,7 @@ class Masker:
         self._name_by_value = {value: name for name, value in reversed(ordered)}
         self._names = [name for name, _ in ordered]
         # base64 forms come last at each place: a raw value may look like one.
-        parts = [f"({_escaped(value)}|{_base64(value)})" for _, value in ordered]
+        parts = [f"({_escaped(value)}|{_hex(value)}|{_base64(value)})" for _, value in ordered]
         self._pattern = re.compile("|".join(parts)) if parts else None
 
     def __bool__(self) -> bool:
@@ -221,11 +233,21 @@ def _escaped(value: str) -> str:
 
 
 def _escaped_character(char: str) -> str:
-    """All ways to write one character: as it is, percent-encoded, as a JSON escape."""
-    percent = "".join(f"%{byte:02x}" for byte in char.encode("utf-8", "surrogatepass"))
+    """All ways to write one character: as it is, or escaped for a URL, JSON, Python or HTML."""
+    data = char.encode("utf-8", "surrogatepass")
+    percent = "".join(f"%(?:25)*{byte:02x}" for byte in data)
     units = char.encode("utf-16-be", "surrogatepass").hex()
     escapes = "".join(rf"\\+u{units[at : at + 4]}" for at in range(0, len(units), 4))
-    forms = [f"(?i:{percent})", f"(?i:{escapes})"]
+    in_bytes = "".join(rf"\\+x{byte:02x}" for byte in data)
+    code = ord(char)
+    number = rf"&(?:amp;)*#(?:0*{code}|x0*{code:x});"
+    forms = [f"(?i:{percent})", f"(?i:{escapes})", f"(?i:{in_bytes})", f"(?i:{number})"]
+    if 0x80 <= code <= 0xFF:
+        forms.append(rf"(?i:\\+x{code:02x})")
+    if code > 0xFFFF:
+        forms.append(rf"(?i:\\+U{code:08x})")
+    if char in _ENTITIES:
+        forms.append(f"(?i:&(?:amp;)*{_ENTITIES[char]};)")
     if char == "\\":
         # JSON in JSON doubles again; a run of backslashes is taken whole.
         forms.append(r"\\+")
@@ -235,9 +257,15 @@ def _escaped_character(char: str) -> str:
             forms.append(rf"\\+{re.escape(short)}")
         forms.append(re.escape(char))
     if char == " ":
-        forms.append(r"\+")
+        forms.append(r"\+|%(?i:(?:25)*2b)")
     # The longer ways come first: "%" begins its own "%25", and a backslash its own escape.
     return f"(?:{'|'.join(forms)})"
+
+
+def _hex(value: str) -> str:
+    """Its bytes as digits, with or without something between them."""
+    data = value.encode("utf-8", "surrogatepass")
+    return f"(?i:{'[: -]?'.join(f'{byte:02x}' for byte in data)})"
 
 
 def _base64(value: str) -> str:

@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_evarness.checks.forbidden import HTTP_TYPES, SQL_TYPES, UNMATCHED, strict_services
+from pytest_evarness.checks.forbidden import (
+    HTTP_TYPES,
+    SQL_TYPES,
+    UNMATCHED,
+    routes_of,
+    strict_services,
+)
 from pytest_evarness.core.execution import CUSTOM_TRAIT
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.quote import nearest, one_of, quoted
@@ -71,7 +77,9 @@ class Rules:
     def unmatched(self) -> JsonObject | None:
         """The rule that strict mocks bring; None where no service is strict."""
         strict = strict_services(self._services)
-        return self._sealed(UNMATCHED, strict) if strict else None
+        if not strict:
+            return None
+        return {**self._sealed(UNMATCHED, strict), "routes": dict(routes_of(self._services))}
 
     def _sealed(self, rule: str, names: list[str]) -> JsonObject:
         made: dict[str, Json] = {

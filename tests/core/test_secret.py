@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import urllib.parse
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Context
 
 TOKEN = "s3cr3t-9f2"
-HARD = 'p"a\\s/s é☃+ \U0001f680=&%'
+HARD = 'p"a\\s/s é☃+ \U0001f680=&%<>'
 MARK = placeholder("PAY")
 
 
@@ -38,6 +39,21 @@ FORMS: dict[str, Callable[[str], str]] = {
     "json": lambda value: json.dumps(value)[1:-1],
     "json utf8": lambda value: json.dumps(value, ensure_ascii=False)[1:-1],
     "json in json": lambda value: json.dumps(json.dumps(value)[1:-1])[1:-1],
+    "url twice": lambda value: urllib.parse.quote(urllib.parse.quote(value, safe="")),
+    "url thrice": lambda value: percent_all(value).replace("%", "%2525"),
+    "form twice": lambda value: urllib.parse.quote_plus(urllib.parse.quote_plus(value)),
+    "html": html.escape,
+    "html in html": lambda value: html.escape(html.escape(value)),
+    "html numbers": lambda value: "".join(f"&#{ord(char)};" for char in value),
+    "html hex numbers": lambda value: "".join(f"&#x{ord(char):04X};" for char in value),
+    "repr": lambda value: repr(value)[1:-1],
+    "ascii": lambda value: ascii(value)[1:-1],
+    "repr of bytes": lambda value: repr(value.encode())[2:-1],
+    "repr in json": lambda value: json.dumps(repr(value.encode())[2:-1])[1:-1],
+    "hex": lambda value: value.encode().hex(),
+    "upper hex": lambda value: value.encode().hex().upper(),
+    "hex with colons": lambda value: value.encode().hex(":"),
+    "hex dump": lambda value: value.encode().hex(" "),
     "base64": lambda value: base64.b64encode(value.encode()).decode(),
     "base64 url": lambda value: base64.urlsafe_b64encode(value.encode()).decode(),
     "base64 bare": lambda value: base64.b64encode(value.encode()).decode().rstrip("="),
@@ -72,6 +88,10 @@ def test_any_mixture_of_escapes_is_found(value: str, data: st.DataObject) -> Non
         percent_all,
         lambda char: percent_all(char).upper(),
         lambda char: json.dumps(char)[1:-1],
+        html.escape,
+        lambda char: f"&#{ord(char)};",
+        lambda char: percent_all(char).replace("%", "%25"),
+        lambda char: "".join(f"\\x{byte:02x}" for byte in char.encode()),
     )
     written = "".join(data.draw(st.sampled_from(per_character))(char) for char in value)
     masked = Masker({"PAY": value}).text(f"[{written}]")

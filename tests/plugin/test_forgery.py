@@ -367,6 +367,7 @@ WEAKER: list[tuple[str, dict[str, Any]]] = [
     ("forbidden-http-except", {"names": ["mail", "other"]}),
     ("forbidden-tools-except", {"names": ["email.send", "email.delete"]}),
     ("forbidden-unmatched-requests", {"names": []}),
+    ("forbidden-unmatched-requests", {"routes": {"mail": []}}),
     ("forbidden-duplicate-effects", {"workspace": False}),
     ("logged", {"equals": "other"}),
     ("logged", {"path": "in.txt"}),

@@ -120,7 +120,11 @@ def test_an_unexpected_request_does_not_go_unnoticed(session: Session) -> None:
         "i0": "pass",
         "i1": "pass",
     }
-    assert "POST /refnuds" in ran.text
+    near = "no route met POST /refnuds to service 'pay' (near routes: POST /refunds)"
+    assert near in ran.text
+    # Where none is near, none is named.
+    far = run(session, scenario("wrong_door", NONE, routes=[{**REFUNDS, "path": "/x"}]))
+    assert "no route met POST /refnuds to service 'pay'\n" in far.text
     # The twin: a service that says so takes any request.
     ran = run(session, scenario("wrong_door", NONE, told, allow_unmatched=True))
     assert ran.code == 0, ran.text
