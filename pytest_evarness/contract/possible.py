@@ -157,7 +157,7 @@ def _instead(place: Place, value: Any) -> str | None:
                 continue
         if value in ("true", "false") and place.fits(value == "true"):
             return f"write {value} without quotes"
-        known = [item for item in place.values() or () if isinstance(item, str)]
+        known = [item for item in place.listed() if isinstance(item, str)]
         near = nearest(value, known)
         return f"write '{near}'" if near else None
     if kind_word(value) == "list" and value and all(place.fits(item) for item in value):

@@ -123,6 +123,16 @@ class Place:
                 return None
         return [value for value in found if self.fits(value)]
 
+    def listed(self) -> list[Any]:
+        """The values that are listed, also where others may stand here beside them."""
+        return [
+            value
+            for _, one in self.views
+            for part in one
+            for value in part.get("enum", ())
+            if self.fits(value)
+        ]
+
     def bounds(self) -> tuple[float, float, bool]:
         """Least and greatest number that may stand here, and whether all are whole."""
         least: list[float] = []
