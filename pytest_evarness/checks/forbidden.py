@@ -400,8 +400,11 @@ def _near_routes(look: _Look, service: str, request: Mapping[str, Any]) -> str:
         return ""
     if not routes:
         return " (it has no routes)"
-    words = f"{request.get('method')} {request.get('path')}"
-    near = difflib.get_close_matches(words, routes, n=_NEAR, cutoff=0.5)
+    by_path: dict[str, list[str]] = {}
+    for route in routes:
+        by_path.setdefault(route.partition(" ")[2], []).append(route)
+    paths = difflib.get_close_matches(str(request.get("path")), by_path, n=_NEAR, cutoff=0.6)
+    near = [route for path in paths for route in by_path[path]][:_NEAR]
     return f" (near routes: {', '.join(near)})" if near else ""
 
 

@@ -12,6 +12,7 @@ import pytest
 from pytest_evarness.plugin import options
 from pytest_evarness.plugin.corpora import CorpusItem
 from pytest_evarness.plugin.nodes import InvariantItem, library_load_items
+from pytest_evarness.plugin.once import Once
 from pytest_evarness.plugin.showing import LETTERS
 from pytest_evarness.plugin.state import is_worker
 from pytest_evarness.plugin.text import clean
@@ -141,6 +142,7 @@ class SessionHooks:
         state.close()
         if is_worker(session.config):
             return
+        session.config.pluginmanager.register(Once(), "evarness-once")
         problems = []
         # After a usage error nothing was meant to run: the bundle of the session before stays.
         is_wrong_use = session.exitstatus == pytest.ExitCode.USAGE_ERROR

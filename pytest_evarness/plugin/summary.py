@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.plugin.account import SKIPPED_BY_MARK, listed
 from pytest_evarness.plugin.coverage import coverage_lines
+from pytest_evarness.plugin.once import grouped, more_line
 from pytest_evarness.plugin.text import clean, first_line, one_line
 from pytest_evarness.report.graded import (
     GRADED,
@@ -46,12 +47,14 @@ def write_summary(state: SessionState, terminal: pytest.TerminalReporter) -> Non
     detailed = [entry for entry in undecided if not _is_beside_the_verdict(state, entry[1])]
     if detailed and style != "no":
         terminal.section("INDETERMINATE", sep="=", red=True)
-        for _, nodeid, text in detailed:
+        for nodeid, text, others in grouped(detailed):
             if style == "line":
                 terminal.write_line(f"{one_line(nodeid)}: {first_line(text)}")
                 continue
             terminal.section(one_line(nodeid), sep="_", red=True)
             terminal.write_line(text)
+            if others:
+                terminal.write_line(f"  {more_line(others)}")
     if not (state.records or state.broken or state.notes or state.seal):
         return
     terminal.section("evarness", sep="=")

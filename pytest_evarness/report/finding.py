@@ -36,7 +36,7 @@ def _lines(finding: Finding, item: PlannedItem, beside: Iterable[str]) -> Iterat
     yield f"  severity: {finding.severity.value}{', a gate' if item.gate else ''}"
     if item.description and item.description != finding.reason:
         # Whoever wrote the rule could begin a line of a report, or of a CI's log, with it.
-        yield f"  rule:     {one_line(item.description, 2000)}"
+        yield f"  rule:     {one_line(item.description, len(item.description))}"
     witness = finding.witness
     if witness.expected is not None:
         yield f"  expected: {witness.expected}"

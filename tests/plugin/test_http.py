@@ -123,7 +123,7 @@ def test_an_unexpected_request_does_not_go_unnoticed(session: Session) -> None:
     near = "no route met POST /refnuds to service 'pay' (near routes: POST /refunds)"
     assert near in ran.text
     # Where none is near, none is named.
-    far = run(session, scenario("wrong_door", NONE, routes=[{**REFUNDS, "path": "/x"}]))
+    far = run(session, scenario("wrong_door", NONE, routes=[{**REFUNDS, "path": "/archive"}]))
     assert "no route met POST /refnuds to service 'pay'\n" in far.text
     # The twin: a service that says so takes any request.
     ran = run(session, scenario("wrong_door", NONE, told, allow_unmatched=True))
