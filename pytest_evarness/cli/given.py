@@ -18,7 +18,7 @@ from pytest_evarness.core.finding import Finding
 from pytest_evarness.core.outcome import Cause, Outcome
 from pytest_evarness.errors import InputError, Where
 from pytest_evarness.source.mistake import raise_all
-from pytest_evarness.source.walk import files_below
+from pytest_evarness.source.walk import look_below
 
 if TYPE_CHECKING:
     from pytest_evarness.contract.library import Library, LibraryFile
@@ -147,8 +147,10 @@ def _files(word: str) -> Iterable[str]:
             return [word]
     except ValueError:
         return [word]
+    below = look_below(path, Path.cwd())
+    raise_all(below.errors(None))
     found = sorted(
-        str(one) for one in files_below(path) if one.suffix.lower() in _IN_FOLDERS and one.is_file()
+        str(one) for one in below.files if one.suffix.lower() in _IN_FOLDERS and one.is_file()
     )
     if not found:
         raise InputError(f"--contracts: the folder holds no file of contracts (got '{word}')")

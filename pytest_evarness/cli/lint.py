@@ -122,7 +122,7 @@ def _expanded(path: Path) -> list[tuple[Path, str]]:
     """
     # Not Path.is_dir: it raises where the system takes the name for none.
     if os.path.isdir(path):  # noqa: PTH112
-        files = sorted(_walked(path))
+        files = _walked(path)
         found = [
             (file, kind) for file in files if (kind := _kind_in_folder(file, path)) is not None
         ]
@@ -162,21 +162,25 @@ def _kind(path: Path) -> str | None:
     return "graph" if is_graph else None
 
 
-def _walked(folder: Path) -> Iterator[Path]:
-    """Files of ours by their names, but in no folder that somebody else's tools fill."""
-    for place, folders, names in os.walk(folder):
-        here = Path(place)
-        folders[:] = [
-            name
-            for name in folders
-            if not name.startswith(".")
-            and name not in _SKIPPED_FOLDERS
-            and not (here / name / "pyvenv.cfg").exists()
-        ]
-        for name in names:
-            file = here / name
-            if file.suffix.lower() in _SUFFIXES and file.is_file():
-                yield file
+def _walked(folder: Path) -> list[Path]:
+    """Files of ours by their names, but in no folder that somebody else's tools fill.
+
+    Raises:
+        InputError: A folder leads out of the root directory, or cannot be read.
+    """
+    from pytest_evarness.source.mistake import raise_all
+    from pytest_evarness.source.walk import Found, look_below
+
+    found = look_below(folder, Path.cwd(), skips=_is_skipped)
+    # Elsewhere a link may lead to anything of somebody else's.
+    ours = [one for one in found.refused if {_SCENARIOS, _CONTRACTS} & {*one[0].absolute().parts}]
+    raise_all(Found(refused=ours).errors(None))
+    return [one for one in found.files if one.suffix.lower() in _SUFFIXES and one.is_file()]
+
+
+def _is_skipped(folder: Path) -> bool:
+    is_odd = folder.name.startswith(".") or folder.name in _SKIPPED_FOLDERS
+    return is_odd or (folder / "pyvenv.cfg").exists()
 
 
 def _kind_in_folder(path: Path, folder: Path) -> str | None:

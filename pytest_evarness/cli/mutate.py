@@ -133,9 +133,11 @@ def _resolved(words: Sequence[str], library: Library) -> Iterator[Contract]:
 def _files(path: Path) -> Iterator[Path]:
     try:
         if path.is_dir():
-            from pytest_evarness.source.walk import yaml_below
+            from pytest_evarness.source.mistake import raise_all
+            from pytest_evarness.source.walk import look_below, yaml_below
 
-            yield from yaml_below(path)
+            raise_all(look_below(path, Path.cwd()).errors(None))
+            yield from yaml_below(path, Path.cwd())
         elif path.exists():
             yield path
     except (OSError, ValueError):

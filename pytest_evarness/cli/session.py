@@ -77,18 +77,28 @@ def build_settings(args: argparse.Namespace, files: Sequence[Path], **more: Any)
     """Settings of an engine for ``files``.
 
     Raises:
-        UsageError: ``--root`` or ``--contracts`` names no folder, or a file lies outside the root.
+        UsageError: ``--root`` or ``--contracts`` names no folder, or a file lies outside the root;
+            or a variable names a library that is not there.
     """
+    from pytest_evarness.contract.library import NO_FOLDER, problem_of_variable
+
     root = _root(args.root, files)
     folders = [Path(word).absolute() for word in args.contracts or ()]
     for word in args.contracts or ():
         if not os.path.isdir(word):  # noqa: PTH112 - Path.is_dir raises for what is no path
             raise UsageError(f"--contracts: no such folder (got '{word}')")
+    default = root / "contracts"
+    if not folders and os.path.lexists(default) and not default.is_dir():
+        raise UsageError(f"contracts: {NO_FOLDER}", fix="move it away, or name a folder")
+    variables = own_variables()
+    problem = problem_of_variable(variables, root)
+    if problem is not None:
+        raise UsageError(problem, fix="correct the path, or unset the variable")
     return Settings(
         root=root,
-        contract_folders=tuple(folders) or (root / "contracts",),
+        contract_folders=tuple(folders) or (default,),
         home=home_folder(),
-        variables=own_variables(),
+        variables=variables,
         **more,
     )
 

@@ -8,6 +8,7 @@ Source: docs/contracts.md, "Where contracts come from".
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BESIDE_NAMES",
     "LAYERS",
+    "NO_FOLDER",
     "TESTED_LAYERS",
     "TOP_KEYS",
     "Library",
@@ -43,6 +45,7 @@ __all__ = [
     "changed_files",
     "check_library_file",
     "load_library",
+    "problem_of_variable",
     "read_library_file",
 ]
 
@@ -55,6 +58,7 @@ TESTED_LAYERS: Final = ("packaged", "project")
 TOP_KEYS: Final = ("contracts", "invariants")
 BESIDE_NAMES: Final = ("contracts.yaml", "invariants.yaml")
 _VARIABLES: Final = ("EVARNESS_CONTRACTS", "EVARNESS_INVARIANTS")
+NO_FOLDER: Final = "is no folder, and libraries are looked for in folders"
 _HOME: Final = "~/.evarness/"
 _VARIABLE: Final = "$EVARNESS_CONTRACTS"
 _PACKAGED: Final = Path(__file__).parent / "packaged"
@@ -805,13 +809,14 @@ def _layers(
             if (locations.home / name).is_file():
                 yield "home", locations.home / name, None, f"{_HOME}{name}"
     for folder in contracts_folders:
-        for path in _yaml_files(locations.root / folder):
-            yield "project", path, locations.root, None
+        if (locations.root / folder).is_dir():
+            for path in _yaml_files(locations.root / folder, locations.root):
+                yield "project", path, locations.root, None
     named = [name for name in _VARIABLES if locations.variables.get(name)]
     if len(named) == 1:
         start = locations.root / Path(locations.variables[named[0]])
         # What is named and is not there is told as a file that cannot be read.
-        for path in _yaml_files(start) if start.exists() else [start]:
+        for path in _yaml_files(start, locations.root) if start.exists() else [start]:
             # A place outside the project is a path of this machine, and none of a report.
             is_inside = path.is_relative_to(locations.root)
             below = path.relative_to(start).as_posix()
@@ -850,6 +855,9 @@ def load_library(
         take(path, "packaged", None, f"packaged/{path.name}")
     for label, path, root, name in _layers(locations, contracts_folders):
         take(path, label, root, name)
+    for path, error in _not_looked_into(locations, contracts_folders):
+        errors.append(error)
+        unread[path] = [error]
     if locations.home is not None and all((locations.home / one).is_file() for one in BESIDE_NAMES):
         place = f"{_HOME}{BESIDE_NAMES[1]}"
         problem = f"stands beside '{BESIDE_NAMES[0]}' (one of the two)"
@@ -864,12 +872,54 @@ def load_library(
     return Library(registry, files, errors, unread=unread, root=locations.root)
 
 
-def _yaml_files(place: Path) -> list[Path]:
+def _not_looked_into(
+    locations: Locations, contracts_folders: Sequence[Path]
+) -> Iterator[tuple[Path, InputError]]:
+    """Folders within those of libraries whose contracts are not read, each with the reason."""
+    from pytest_evarness.source.walk import look_below
+
+    root = locations.root
+    starts = [(root / folder, "") for folder in contracts_folders]
+    named = [locations.variables[name] for name in _VARIABLES if locations.variables.get(name)]
+    starts += [(root / name, _VARIABLE) for name in named]
+    for start, label in starts:
+        if not start.is_dir():
+            if not label and os.path.lexists(start):
+                from pytest_evarness.source.document import shown_path
+
+                yield start, InputError(NO_FOLDER, where=Where(shown_path(start, root)))
+            continue
+        found = look_below(start, root)
+        for (path, _), error in zip(found.refused, found.errors(root), strict=True):
+            if label and not path.is_relative_to(root):
+                place = Where(f"{label}/{path.relative_to(start).as_posix()}")
+                yield path, InputError(error.problem, where=place, fix=error.fix)
+            else:
+                yield path, error
+
+
+def problem_of_variable(variables: Mapping[str, str], root: Path) -> str | None:
+    """Why the library that a variable names would judge nothing, in words; None where it may."""
+    for name in _VARIABLES:
+        value = variables.get(name)
+        if not value:
+            continue
+        start = root / value
+        if not os.path.exists(start):  # noqa: PTH110 - Path.exists raises for what is no path
+            return f"${name}: no such file or folder (got '{value}'; seen from {root})"
+        if not start.is_file() and not start.is_dir():
+            return f"${name}: neither a file nor a folder (got '{value}')"
+        if start.is_dir() and not _yaml_files(start, root):
+            return f"${name}: the folder holds no file of contracts (got '{value}')"
+    return None
+
+
+def _yaml_files(place: Path, root: Path) -> list[Path]:
     """The files of a folder; a file that stands there instead, as what it is."""
     from pytest_evarness.source.walk import yaml_below
 
     if place.is_dir():
-        return yaml_below(place)
+        return yaml_below(place, root)
     return [place] if place.exists() else []
 
 

@@ -55,6 +55,11 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return f"evarness: {__version__}"
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Keep pytest from folders of ours that it has met, or that a link has outside the root."""
+    return options.is_another_way(config, collection_path) or None
+
+
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect scenario and library files."""
     if not options.may_be_ours(parent.config, file_path):
@@ -82,7 +87,7 @@ def pytest_collection(session: pytest.Session) -> None:
     config = session.config
     if config.pluginmanager.has_plugin("dsession"):
         return  # the controller of xdist collects nothing
-    if next(options.yaml_files(config), None) is not None:
+    if options.is_here(config):
         from pytest_evarness.plugin import plain
 
         plain.install()
@@ -94,7 +99,7 @@ def pytest_collection(session: pytest.Session) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.Item]) -> None:
     """Collect files of ours that lie in folders which pytest does not look into."""
-    if next(options.yaml_files(session.config), None) is not None:
+    if options.is_here(session.config):
         from pytest_evarness.plugin.unvisited import collect_unvisited
 
         collect_unvisited(session, items)

@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.scenario.case import Case
 
-__all__ = ["CaseCollector", "InvariantItem", "LoadItem", "OurFile", "ScenarioFile", "collect_file"]
+__all__ = [
+    "CaseCollector",
+    "InvariantItem",
+    "LoadItem",
+    "OurFile",
+    "ScenarioFile",
+    "UnreadFolder",
+    "collect_file",
+]
 
 LOAD_LIMIT = 30_000
 """Characters of one file's mistakes."""
@@ -36,6 +44,8 @@ def collect_file(path: Path, parent: pytest.Collector) -> pytest.Collector | Non
         contract_folders=options.folders(config, "evarness_contracts"),
         is_named=path in options.named_on_command_line(config),
     )
+    if options.is_another_way(config, path):
+        return None
     state = SessionState.of(config)
     state.note_visited(path)
     if kind == "scenario":
@@ -159,6 +169,18 @@ class LibraryFile(OurFile):
             yield ContractCollector.from_parent(
                 self, name=contract.id, contract=contract, state=self.state
             )
+
+
+class UnreadFolder(OurFile):
+    """A folder within ours that nobody looks into: one item ``load``."""
+
+    def __init__(self, *, text: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.text = text
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        """Say that what lies there is neither run nor in force."""
+        yield self.broken(self.text)
 
 
 class MisplacedFile(OurFile):

@@ -10,9 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from pytest_evarness.source.walk import Found
 
 __all__ = [
     "add_options",
@@ -25,6 +28,8 @@ __all__ = [
     "diagnoses_nothing",
     "exports",
     "final_code",
+    "is_another_way",
+    "is_here",
     "is_on_command_line",
     "is_relevant",
     "is_scenario_session",
@@ -33,6 +38,7 @@ __all__ = [
     "min_coverage",
     "min_scenarios",
     "must_fail",
+    "refused_folders",
     "setting",
     "yaml_files",
 ]
@@ -42,6 +48,9 @@ FOUND: pytest.StashKey[list[int]] = pytest.StashKey()
 
 RED: pytest.StashKey[bool] = pytest.StashKey()
 """Something of ours failed, so the exit code is not 0."""
+
+BELOW: pytest.StashKey[dict[Path, Found]] = pytest.StashKey()
+"""What lies below our folders."""
 
 MODES = ("release", "exploratory", "diagnostic")
 
@@ -207,18 +216,42 @@ FOLDERS = {"evarness_scenarios": "scenarios", "evarness_contracts": "contracts"}
 
 
 def _check_folders(config: pytest.Config) -> None:
-    """A folder that is named is there: a library at the wrong place would judge nothing.
+    """What is named is there: a library at the wrong place would judge nothing.
 
     Raises:
-        pytest.UsageError: It is not.
+        pytest.UsageError: It is not, or it is something else than a folder.
     """
     for name, default in FOLDERS.items():
         named = config.getini(name)
         if not named:
             raise pytest.UsageError(f"{name}: names no folder (remove it for '{default}')")
         for word in named:
-            if word != default and not (config.rootpath / word).exists():
-                raise pytest.UsageError(f"{name}: no such folder (got {word!r}, from the root)")
+            path = config.rootpath / word
+            if path.is_dir():
+                continue
+            if path.exists() or path.is_symlink():
+                # A project that has no use for us may call a file as it likes.
+                if word != default or is_relevant(config):
+                    raise pytest.UsageError(f"{name}: is no folder (got {word!r}, from the root)")
+            elif word != default:
+                fix = _near_folder(config.rootpath, word) or f"make it, or remove {name}"
+                raise pytest.UsageError(
+                    f"{name}: no such folder (got {word!r}, from the root); try: {fix}"
+                )
+    if is_relevant(config) and (
+        os.environ.get("EVARNESS_CONTRACTS") or os.environ.get("EVARNESS_INVARIANTS")
+    ):
+        from pytest_evarness.contract.library import problem_of_variable
+
+        problem = problem_of_variable(os.environ, config.rootpath)
+        if problem is not None:
+            raise pytest.UsageError(f"{problem}; try: correct the path, or unset the variable")
+
+
+def _near_folder(root: Path, word: str) -> str | None:
+    names = sorted(one.name for one in root.iterdir() if one.is_dir())
+    near = difflib.get_close_matches(word[:200], names, n=1, cutoff=0.6)
+    return f"write {near[0]!r}" if near else None
 
 
 def exports(config: pytest.Config) -> list[tuple[str, Path]]:
@@ -336,7 +369,7 @@ def yaml_files(config: pytest.Config) -> Iterator[Path]:
 
     Folders that tools make are not skipped: a scenario in ``scenarios/build`` is one as well.
     """
-    from pytest_evarness.source.walk import YAML_SUFFIXES, files_below
+    from pytest_evarness.source.walk import YAML_SUFFIXES
 
     asked = [path for path in asked_paths(config) if path.is_dir()]
     names = ("evarness_scenarios", "evarness_contracts")
@@ -349,10 +382,58 @@ def yaml_files(config: pytest.Config) -> Iterator[Path]:
                 start = folder
             else:
                 continue
-            for below in files_below(start):
+            for below in _found_below(config, start).files:
                 if below.name.lower().endswith(YAML_SUFFIXES) and below not in seen:
                     seen.add(below)
                     yield below
+
+
+def is_here(config: pytest.Config) -> bool:
+    """Whether there is anything for us to say where pytest was told to look."""
+    return next(yaml_files(config), None) is not None or bool(refused_folders(config))
+
+
+def refused_folders(config: pytest.Config) -> list[tuple[Path, str]]:
+    """Folders within ours that nobody looks into, with the mistake; where pytest was to look."""
+    asked = asked_paths(config)
+    found: dict[Path, str] = {}
+    for name in FOLDERS:
+        for folder in folders(config, name):
+            if not any(folder.is_relative_to(one) or one.is_relative_to(folder) for one in asked):
+                continue
+            below = _found_below(config, folder)
+            for (path, _), error in zip(below.refused, below.errors(config.rootpath), strict=True):
+                if any(path.is_relative_to(one) or one.is_relative_to(path) for one in asked):
+                    found[path] = str(error)
+    return sorted(found.items())
+
+
+def is_another_way(config: pytest.Config, path: Path) -> bool:
+    """Whether a file, or a link, below our folders is met under another name, or is refused.
+
+    pytest follows every link by itself, also one that leads back up.
+    """
+    for name in FOLDERS:
+        for folder in folders(config, name):
+            if not path.is_relative_to(folder):
+                continue
+            between = [one for one in path.parents if one != folder and one.is_relative_to(folder)]
+            if path.is_symlink() and path != folder and path.is_dir():
+                files = _found_below(config, folder).files
+                return not any(one.is_relative_to(path) for one in files)
+            if any(one.is_symlink() for one in between):
+                return path not in _found_below(config, folder).files
+    return False
+
+
+def _found_below(config: pytest.Config, folder: Path) -> Found:
+    """What lies below a folder, looked for once in a session."""
+    from pytest_evarness.source.walk import look_below
+
+    known = config.stash.setdefault(BELOW, {})
+    if folder not in known:
+        known[folder] = look_below(folder, config.rootpath)
+    return known[folder]
 
 
 def may_be_ours(config: pytest.Config, path: Path) -> bool:

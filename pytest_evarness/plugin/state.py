@@ -148,7 +148,7 @@ class SessionState:
 
         files: list[Path] = []
         for folder in options.folders(self.config, "evarness_contracts"):
-            files.extend(yaml_below(folder))
+            files.extend(yaml_below(folder, self.config.rootpath))
         return sorted(files)
 
     def other_library_errors(self) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_evarness.plugin import options
-from pytest_evarness.plugin.nodes import ScenarioFile, collect_file
+from pytest_evarness.plugin.nodes import ScenarioFile, UnreadFolder, collect_file
 from pytest_evarness.plugin.state import SessionState
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ def collect_unvisited(session: pytest.Session, items: list[pytest.Item]) -> None
             items.extend(session.genitems(file))
         elif isinstance(file, ScenarioFile):
             left_out.append((file, why))
+    for path, text in options.refused_folders(config):
+        items.extend(
+            session.genitems(UnreadFolder.from_parent(session, path=path, state=state, text=text))
+        )
     is_ours = bool(state.collected or state.broken)
     for file, why in left_out:
         # A session without scenarios, of somebody who wants none, stays one.

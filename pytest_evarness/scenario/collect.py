@@ -140,7 +140,7 @@ def kind_to_collect(
 
 def find_scenarios(folder: Path) -> list[Path]:
     """Every scenario file under ``folder``, in an order that is the same on every machine."""
-    found = [path for path in yaml_below(folder) if not is_excluded(path, folder)]
+    found = [path for path in yaml_below(folder, folder.parent) if not is_excluded(path, folder)]
     return sorted(found, key=lambda path: path.relative_to(folder).parts)
 
 

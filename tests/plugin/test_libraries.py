@@ -57,31 +57,91 @@ def test_the_folders_of_the_default_may_be_absent(session: Session) -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_library_of_a_variable_that_is_not_there_is_broken(
-    session: Session, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, workers: int
+@pytest.mark.parametrize("name", ["EVARNESS_CONTRACTS", "EVARNESS_INVARIANTS"])
+def test_a_library_of_a_variable_that_is_not_there_is_wrong_use(
+    session: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    workers: int,
+    name: str,
 ) -> None:
     words = ("-n", str(workers)) if workers else ()
     place = tmp_path / "org" / "rules.yaml"
-    monkeypatch.setenv("EVARNESS_CONTRACTS", str(place))
+    monkeypatch.setenv(name, str(place))
     ran = run(session, *words)
-    assert (ran.code, ran.holds) == (1, None), ran.text
-    assert "BROKEN $EVARNESS_CONTRACTS - $EVARNESS_CONTRACTS: " in ran.text
-    assert str(tmp_path / "org") not in str(ran.statement)
+    assert ran.code == 4, ran.text
+    said = ran.text + capfd.readouterr().err
+    assert f"${name}: no such file or folder (got '{place}'" in said
+    assert "try: correct the path, or unset the variable" in said
+    # A folder in which nothing is judges nothing either.
+    monkeypatch.setenv(name, str(tmp_path / "org"))
+    (tmp_path / "org").mkdir()
+    assert run(session, *words).code == 4
+    assert f"${name}: the folder holds no file of contracts" in capfd.readouterr().err + ran.text
     # The twin: it is there, and judges.
     write(place, library(rule=NEVER))
     ran = run(session, *words)
     assert (ran.code, judged(ran)) == (1, "fail")
+    assert str(tmp_path / "org") not in str(ran.statement)
 
 
-def test_a_file_in_the_place_of_the_folder_is_read(session: Session) -> None:
-    ran = run(session, contracts=library(rule=NEVER))
-    assert (ran.code, judged(ran)) == (1, "fail"), ran.text
+def test_a_session_without_scenarios_of_its_own_does_not_mind_the_variable(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVARNESS_CONTRACTS", "nowhere.yaml")
+    assert session(files={"test_it.py": "def test_it(): pass", "contracts": "a script"}).code == 0
+    # A scenario in another place is one, and what it was to be judged by is missing.
+    ran = session(files={"sub/a.scenario.yaml": echo()})
+    assert (ran.code, ran.holds) == (1, None), ran.text
+    assert "BROKEN nowhere.yaml - nowhere.yaml: " in ran.text
 
 
-def test_a_file_in_the_place_of_the_folder_that_is_no_library_is_broken(session: Session) -> None:
-    ran = run(session, contracts="print('a script')\n")
-    assert ran.code == 1
-    assert "BROKEN contracts - contracts:1:1: " in ran.text
+@pytest.mark.parametrize("words", [(), ("-o", "evarness_contracts=contracts")])
+def test_a_file_in_the_place_of_the_folder_is_wrong_use(
+    session: Session, capfd: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    ran = run(session, *words, contracts=library(rule=NEVER))
+    assert ran.code == 4
+    said = ran.text + capfd.readouterr().err
+    assert "evarness_contracts: is no folder (got 'contracts', from the root)" in said
+
+
+def test_a_scenario_file_is_no_folder_of_scenarios(
+    session: Session, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ran = run(session, "-o", "evarness_scenarios=scenarios/s.yaml")
+    assert ran.code == 4
+    assert "is no folder (got 'scenarios/s.yaml'" in ran.text + capfd.readouterr().err
+
+
+def test_the_commands_refuse_what_is_not_there(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pytest_evarness.cli import main
+
+    write(pytester.path / "scenarios" / "s.yaml", echo())
+    prove = ["prove", "scenarios/s.yaml", "--unsigned", "-o", "b.json"]
+    every = (prove, ["run", "scenarios/s.yaml"], ["lint", "scenarios"], ["contracts", "list"])
+    for words in every:
+        assert main(words) == 0, capsys.readouterr().err
+    monkeypatch.setenv("EVARNESS_CONTRACTS", "nowhere.yaml")
+    for words in every:
+        assert main(words) == 2
+        assert "$EVARNESS_CONTRACTS: no such file or folder" in capsys.readouterr().err
+    monkeypatch.delenv("EVARNESS_CONTRACTS")
+    write(pytester.path / "contracts", library(rule=NEVER))
+    for words in every:
+        assert main(words) == 2
+        assert "contracts: is no folder" in capsys.readouterr().err
+
+
+def test_from_python_a_file_in_the_place_of_the_folder_is_an_error(tmp_path: Path) -> None:
+    import pytest_evarness
+
+    write(tmp_path / "contracts", library(rule=NEVER))
+    with pytest.raises(pytest_evarness.InputError, match="contracts: is no folder"):
+        pytest_evarness.run(echo(), root=tmp_path, rerun="inline")
 
 
 def test_a_folder_behind_a_link_is_looked_into(session: Session, pytester: pytest.Pytester) -> None:
