@@ -177,6 +177,8 @@ class Engine(AbstractContextManager["Engine"]):
             return []  # no case was compiled, so the seal names no library
         where = Locations(settings.root, settings.home, (), settings.variables)
         folders = {(settings.root / case["file"]).parent for case in seal["plan"]}
+        if "library" in self.__dict__:
+            folders.update(self.library.looked_beside)
         return changed_files(
             rows,
             where,
@@ -192,6 +194,7 @@ class Engine(AbstractContextManager["Engine"]):
         """
         settings = self.settings
         read = [settings.root / one for one in settings.contract_folders]
+        named = " and ".join(f"'{_seen_from(settings.root, one)}'" for one in read) or "no folder"
         places: set[Path] = set()
         for start in {file.absolute().parent for file in files}:
             for parent in (start, *start.parents)[:_NEAR]:
@@ -206,7 +209,10 @@ class Engine(AbstractContextManager["Engine"]):
             and any(_is_library(path) for path in folder.glob("*.y*ml"))
         )
         return [
-            f"the contracts in {folder} judge nothing here: the root directory is {settings.root}"
+            f"the contracts in '{_seen_from(settings.root, folder)}' judge nothing here:"
+            f" libraries are looked for in {named} of the root directory; try: run it from"
+            f" '{_seen_from(settings.root, folder.parent)}', or name the folder (--contracts, or"
+            " evarness_contracts in the ini file)"
             for folder in sorted(found)
         ]
 
@@ -640,6 +646,10 @@ _NEAR = 4
 """Folders above a scenario in which its project may begin."""
 
 _PROJECT_FILES = (".git", "pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+
+
+def _seen_from(root: Path, path: Path) -> str:
+    return Path(os.path.relpath(path, root)).as_posix()
 
 
 def _is_library(path: Path) -> bool:

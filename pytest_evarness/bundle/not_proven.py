@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_evarness.bundle.exercise import Exercise
     from pytest_evarness.core.registry import Registry
 
-__all__ = ["OWN_CODE", "STANDING_LIMITS", "UNSIGNED", "not_proven", "of_the_session"]
+__all__ = ["NO_LIBRARY", "OWN_CODE", "STANDING_LIMITS", "UNSIGNED", "not_proven", "of_the_session"]
 
 STANDING_LIMITS = (
     "only the declared invariants were judged: anything that none of them states may be wrong",
@@ -36,6 +36,8 @@ OWN_CODE = (
     " "
 )
 """Before the nodes that run such code."""
+
+NO_LIBRARY = "no library of the project was in force, so none of its contracts judged"
 
 MAX_NAMES = 50
 """Names listed in one sentence; the number of all of them is always said."""
@@ -270,15 +272,20 @@ def _reached(replica: Mapping[str, Any]) -> set[str]:
     return found
 
 
+def _is_outside(row: Mapping[str, Any]) -> bool:
+    """Whether an overlay is none of the project's own."""
+    return bool(row["label"].startswith(("home", "~", "variable", "$")))
+
+
 def of_the_session(predicate: Mapping[str, Any]) -> Iterator[str]:
     """Limits that lie in how the session was made, not in what was run and judged."""
     seal = predicate["seal"]
     for text in predicate["changed"]:
         yield f"a library on disk is not what was sealed, and what was sealed judged: {text}"
+    if not any(row["name"] == "contracts" and not _is_outside(row) for row in seal["overlays"]):
+        yield NO_LIBRARY
     unpinned = sorted(
-        f"{row['name']} ({row['label']})"
-        for row in seal["overlays"]
-        if row["label"].startswith(("home", "~", "variable", "$"))
+        f"{row['name']} ({row['label']})" for row in filter(_is_outside, seal["overlays"])
     )
     if unpinned:
         yield f"overlays from outside the project, pinned by digest alone: {_names(unpinned)}"

@@ -99,6 +99,8 @@ def main(args: argparse.Namespace) -> int:
     remarks: list[Remark] = []
     with Engine(build_settings(args, [path for path, _ in files])) as engine:
         tell_broken_plugins(engine)
+        for text in engine.unread_libraries(path for path, kind in files if kind == "scenario"):
+            write_error(f"warning: {text}")
         for path, kind in files:
             remarks.extend(_remarks(engine, path, kind))
     remarks = list(dict.fromkeys(remarks))

@@ -636,6 +636,15 @@ class Library:
                 errors.extend(faults)
         return files, errors
 
+    @property
+    def looked_beside(self) -> list[Path]:
+        """Folders of scenarios and graphs within the root; none whose library did not load."""
+        return sorted(
+            folder
+            for folder, (_, errors) in self._beside.items()
+            if not errors and self.root is not None and folder.is_relative_to(self.root)
+        )
+
     def in_force(self, beside: Sequence[Path] = ()) -> tuple[tuple[str, str, str], ...]:
         """``("contracts", file, sha256 hex)`` of each file that is not packaged."""
         known = self._in_force.get(tuple(beside))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_evarness.bundle.not_proven import STANDING_LIMITS, UNSIGNED, not_proven
+from pytest_evarness.bundle.not_proven import NO_LIBRARY, STANDING_LIMITS, UNSIGNED, not_proven
 from pytest_evarness.bundle.seal import redefined
 from pytest_evarness.bundle.summary import summarise
 from pytest_evarness.core import c1
@@ -164,14 +164,14 @@ def limits(predicate: Mapping[str, Any], *, signed: bool = True) -> list[str]:
 
 
 def test_the_standing_limits_are_in_every_bundle() -> None:
-    assert limits(session()) == list(STANDING_LIMITS)
-    assert limits(session(), signed=False) == [*STANDING_LIMITS, UNSIGNED]
+    assert limits(session()) == [*STANDING_LIMITS, NO_LIBRARY]
+    assert limits(session(), signed=False) == [*STANDING_LIMITS, NO_LIBRARY, UNSIGNED]
 
 
 def test_what_was_vacuous_in_every_case_comes_first() -> None:
     first, *rest = limits(session("pass", "pass", finding(vacuous=True)))
     assert first == "'c' was vacuous in the one case in which it applied: nothing tested it"
-    assert rest == list(STANDING_LIMITS)
+    assert rest == [*STANDING_LIMITS, NO_LIBRARY]
 
 
 def test_an_invariant_that_applied_nowhere_is_said() -> None:

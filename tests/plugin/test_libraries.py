@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.plugin.ran import statement_of
 from tests.plugin.scenarios import echo, step_graph, write
 from tests.plugin.test_corpora import ENDS, library
 
@@ -206,43 +207,72 @@ from pathlib import Path
 
 
 def write(inputs, config, context):
-    place = Path(__file__).parent / "scenarios" / "contracts.yaml"
+    place = Path(__file__).parent / "PLACE" / "contracts.yaml"
     place.write_text("contracts: {late: {assert: {never: {type: budget_breached}}}}")
     return {"out": "done"}
 """
 
 
-def test_a_library_that_comes_beside_a_scenario_is_named(session: Session) -> None:
-    scenario = echo(subject={"graph": step_graph("writing_step:write")})
+@pytest.mark.parametrize("place", ["scenarios", "harness"])
+def test_a_library_that_comes_beside_a_scenario_or_its_graph_is_named(
+    session: Session, place: str
+) -> None:
+    scenario = echo(subject={"graph": "../harness/g.json"})
     files = {
         "scenarios/s.yaml": scenario,
-        "writing_step.py": STEP,
+        "harness/g.json": step_graph("writing_step:write"),
+        "writing_step.py": STEP.replace("PLACE", place),
         "contracts/a.yaml": library(ends=ENDS),
     }
     ran = session("scenarios", files=files)
     said = "a library on disk is not what was sealed, and what was sealed judged:"
-    assert f"{said} scenarios/contracts.yaml: is new" in ran.text
-    assert ran.predicate["changed"] == ["scenarios/contracts.yaml: is new"]
+    assert f"{said} {place}/contracts.yaml: is new" in ran.text
+    assert ran.predicate["changed"] == [f"{place}/contracts.yaml: is new"]
 
 
 def test_contracts_that_the_root_directory_leaves_unread_are_a_warning(
     session: Session, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pytest_evarness.cli import main
-
     write(pytester.path / "inner" / "contracts" / "a.yaml", library(rule=NEVER))
     write(pytester.path / "inner" / "scenarios" / "s.yaml", echo())
-    said = f"warning: the contracts in {pytester.path / 'inner' / 'contracts'} judge nothing here"
+    said = (
+        "warning: the contracts in 'inner/contracts' judge nothing here: libraries are looked for"
+    )
     ran = session("inner/scenarios/s.yaml")
     assert ran.code == 0
     assert said in ran.text
-    assert "inner/contracts" not in str(ran.statement["predicate"]["not_proven"])
+    assert "try: run it from 'inner', or name the folder" in ran.text
+    none = "no library of the project was in force, so none of its contracts judged"
+    assert none in ran.predicate["not_proven"]
+    assert "inner/contracts" not in str(ran.predicate["not_proven"])
     # The twin: from the project's own root they are read.
     monkeypatch.chdir(pytester.path / "inner")
     ran = session(f"--rootdir={pytester.path / 'inner'}", "scenarios")
     assert (ran.code, said in ran.text) == (1, False)
-    monkeypatch.chdir(pytester.path)
-    assert main(["prove", "inner/scenarios/s.yaml", "--unsigned", "-o", "x.json"]) == 0
+    own = statement_of(pytester.path / "inner" / ".evarness" / "proof.json")["predicate"]
+    assert none not in own["not_proven"]
+
+
+def test_the_commands_warn_of_contracts_that_they_leave_unread(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pytest_evarness.cli import main
+
+    write(pytester.path / "inner" / "contracts" / "a.yaml", library(rule=NEVER))
+    write(pytester.path / "inner" / "scenarios" / "s.yaml", echo())
+    for place, file, folder in (
+        ("", "inner/scenarios/s.yaml", "inner/contracts"),
+        ("inner/scenarios", "s.yaml", "../contracts"),
+    ):
+        monkeypatch.chdir(pytester.path / place)
+        for words in (["prove", file, "--unsigned", "-o", "x.json"], ["lint", file]):
+            assert main(words) == 0
+            said = f"warning: the contracts in '{folder}' judge nothing here"
+            assert said in capsys.readouterr().err, words
+    # The twin: from the project's root they judge.
+    monkeypatch.chdir(pytester.path / "inner")
+    assert main(["prove", "scenarios/s.yaml", "--unsigned", "-o", "x.json"]) == 1
+    assert "judge nothing here" not in capsys.readouterr().err
 
 
 def test_a_folder_of_somebody_elses_contracts_is_no_warning(
