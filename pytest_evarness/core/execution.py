@@ -29,6 +29,7 @@ from pytest_evarness.core.interfaces import (
     RunTotals,
     ServiceDownError,
 )
+from pytest_evarness.core.interpreter import own_builtins
 from pytest_evarness.core.outcome import Cause
 from pytest_evarness.core.printed import printed_without_secrets
 from pytest_evarness.core.sandbox import Guard
@@ -42,6 +43,7 @@ from pytest_evarness.core.vocabulary import (
     clip_payload,
     is_custom_type,
 )
+from pytest_evarness.core.warned import same_warnings
 from pytest_evarness.errors import InputError
 
 if TYPE_CHECKING:
@@ -563,7 +565,7 @@ class _Engine:
         guard = Guard((lambda: world.reachable) if world is not None and has_services else None)
         inputs = copy.deepcopy(inputs)
         try:
-            with guard:
+            with same_warnings(), own_builtins(), guard:
                 try:
                     self.runs_custom = True
                     self.deadline.may_interrupt = True

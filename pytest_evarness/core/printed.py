@@ -1,6 +1,8 @@
 """What a node prints while it runs: the standard streams of this process, without secrets.
 
 Nothing printed is evidence. It is shown all the same, by pytest and by whoever reads its reports.
+Printing never fails: what a stream cannot hold is written as escapes, so that a run does not depend
+on where its output goes.
 """
 
 from __future__ import annotations
@@ -23,11 +25,9 @@ def printed_without_secrets(masker: Masker) -> Iterator[None]:
     """Every form of a secret that is written to ``sys.stdout`` or ``sys.stderr`` is replaced.
 
     What could be the beginning of one is held back until more comes, at the latest until the end.
+    What is no text, or none that the stream can hold, is escaped.
     Descriptors are not watched: what another program writes to them is none of ours.
     """
-    if not masker:
-        yield
-        return
     before = {name: getattr(sys, name) for name in _STREAMS}
     veiled = {
         name: _Veiled(stream, masker) for name, stream in before.items() if stream is not None
@@ -63,9 +63,9 @@ class _Veiled:
         self.close()
 
     @property
-    def buffer(self) -> _VeiledBytes:
-        """Bytes are masked as the text that they are."""
-        return _VeiledBytes(self)
+    def buffer(self) -> Any:
+        """Bytes are masked as the text that they are; without secrets they are nobody's."""
+        return _VeiledBytes(self) if self._masker else self._stream.buffer
 
     def write(self, text: str) -> int:
         """Pass on what is settled."""
@@ -73,12 +73,19 @@ class _Veiled:
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         if self._is_over:
             # A thread that outlived its node.
-            self._stream.write(self._masker.text(text))
+            self._show(self._masker.text(text))
             return len(text)
         shown, self._held = self._masker.settled(self._held + text)
         if shown:
-            self._stream.write(shown)
+            self._show(shown)
         return len(text)
+
+    def _show(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+        except UnicodeEncodeError:
+            encoding = getattr(self._stream, "encoding", None) or "utf-8"
+            self._stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write each."""
@@ -93,7 +100,7 @@ class _Veiled:
         """Nothing more is to come."""
         self._is_over = True
         if self._held:
-            self._stream.write(self._masker.text(self._held))
+            self._show(self._masker.text(self._held))
             self._held = ""
 
 

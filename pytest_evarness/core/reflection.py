@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pytest_evarness.core.case import CompiledCase
 from pytest_evarness.core.execution import CUSTOM_TRAIT, execute, impersonal
 from pytest_evarness.core.interfaces import WorldHost
+from pytest_evarness.core.leftover import Leftover
 from pytest_evarness.core.material import EMPTY_MATERIALS
 from pytest_evarness.core.mirror import HEAD, MARK
 from pytest_evarness.core.registry import Registry, load_registry
@@ -236,7 +237,8 @@ class _Worker:
         if make is not None and host is not None:
             world = make(case, WorldHost(host["session"], host["folder"]), secrets)
         try:
-            return execute(case, self._registry, secrets=secrets, perturbed=True, world=world)
+            with Leftover():
+                return execute(case, self._registry, secrets=secrets, perturbed=True, world=world)
         finally:
             if world is not None:
                 world.close()

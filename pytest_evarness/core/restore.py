@@ -12,8 +12,11 @@ import os
 import signal
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Self
 
+from pytest_evarness.core.interpreter import restore_settings, settings
+from pytest_evarness.core.leftover import Leftover
 from pytest_evarness.errors import InputError
 
 if TYPE_CHECKING:
@@ -68,11 +71,13 @@ class Restored:
         "_folder",
         "_handlers",
         "_is_main",
+        "_left",
         "_limit",
         "_mask",
         "_name",
         "_pid",
         "_profile",
+        "_settings",
         "_streams",
         "_trace",
         "_variables",
@@ -87,7 +92,10 @@ class Restored:
         self._ceilings = _ceilings()
         self._profile = sys.getprofile()
         self._trace = sys.gettrace()
+        self._settings = settings()
         self._variables = _variables()
+        self._left = Leftover()
+        self._left.__enter__()
         try:
             self._folder: str | None = os.getcwd()  # noqa: PTH109 - a text is all it is
         except OSError:
@@ -116,6 +124,7 @@ class Restored:
         """
         if sys.getrecursionlimit() != self._limit:
             sys.setrecursionlimit(self._limit)  # first: what follows needs some depth
+        restore_settings(self._settings)
         _restore_ceilings(self._ceilings)
         if sys.getprofile() is not self._profile:
             sys.setprofile(self._profile)
@@ -128,6 +137,7 @@ class Restored:
         self._restore_signals()
         _restore_variables(self._variables)
         self._restore_folder()
+        self._left.__exit__(None, None, None)
         closed = [number for number, copy in enumerate(self._copies) if _give_back(number, copy)]
         if closed:
             numbers = ", ".join(str(number) for number in closed)
@@ -205,6 +215,8 @@ def _restore_variables(before: dict[Any, Any]) -> None:
     for name in [name for name in os.environ if name not in wanted]:
         del os.environ[name]
     os.environ.update(wanted)
+    if hasattr(time, "tzset"):
+        time.tzset()
 
 
 def _ceilings() -> list[tuple[int, int]]:

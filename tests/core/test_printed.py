@@ -106,13 +106,31 @@ def test_a_stream_of_the_node_s_own_stays_its_own() -> None:
         sys.stdout = out
 
 
-def test_without_secrets_nothing_is_put_between() -> None:
+def test_without_secrets_all_is_shown_as_it_was() -> None:
     with lent() as out:
         with printed_without_secrets(Masker({})):
-            assert sys.stdout is out
             print(VALUE)
         # The twin: nobody said that it was one.
         assert out.getvalue() == f"{VALUE}\n"
+
+
+@pytest.mark.parametrize("masker", [MASKER, Masker({})], ids=["secret", "none"])
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [("utf-8", b"a\\ud800\xc3\xa9 b\n"), ("ascii", b"a\\ud800\\xe9 b\n")],
+)
+def test_printing_never_fails(
+    masker: Masker, encoding: str, shown: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beneath = io.BytesIO()
+    stream = io.TextIOWrapper(beneath, encoding=encoding, write_through=True)
+    monkeypatch.setattr(sys, "stdout", stream)
+    # The twin: the stream itself refuses.
+    with pytest.raises(UnicodeEncodeError):
+        stream.write("\ud800")
+    with printed_without_secrets(masker):
+        print("a\ud800é", "b")
+    assert beneath.getvalue() == shown
 
 
 def test_a_text_is_wanted() -> None:
