@@ -322,6 +322,8 @@ class _Account:
             observed=text,
             views=[view],
             nearest=others[:MAX_NEAREST],
+            # Counted from the first one, it stays the one that is meant.
+            final=what.index >= 0 and len(candidates) == 1,
         )
 
     def _missing(self, what: Field, matcher: Matcher, selection: _Selection) -> _Said:
@@ -382,6 +384,7 @@ class _Account:
                     expected=expected,
                     observed=", ".join(_line(one) for one in seen[-MAX_LISTED:]),
                     views=seen[-MAX_LISTED:],
+                    final=True,
                 )
             at = following
         if len(entries) - 1 in at:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -830,3 +831,48 @@ def test_the_examples_of_the_page_work_as_written() -> None:
     twice = sealed([("POST", "/api/messages", sent)] * 2, name="smtp")
     for assertions in (email_sent_once, summary_sent_once):
         assert outcome(twice, *assertions, service="smtp") == "fail"
+
+
+# -- a run that did not come to an end ------------------------------------------------------------
+
+ROUTED = [{"method": "POST", "path": "/a"}, {"method": "POST", "path": "/b"}]
+MANY: list[tuple[dict[str, Any], str]] = [
+    ({"assertions": [{"field": "request_count", "equals": 1}]}, "too many"),
+    ({"assertions": [{"field": "request_count", "filters": {"path": "/b"}, "lt": 1}]}, "too many"),
+    ({"assertions": [{"field": "requests[0].path", "equals": "/a"}]}, "the first"),
+    ({"assertions": [{"field": "requests[1].path", "equals": "/a"}]}, "the second"),
+    ({"assertions": [{"field": "requests[0].json.n", "filters": {"path": "/b"}, "gt": 7}]}, "of b"),
+    ({"assertions": [{"field": "last_request.path", "equals": "/a"}]}, "never"),
+    ({"assertions": [{"field": "requests[-2].path", "equals": "/a"}]}, "never"),
+    ({"order": [{"path": "/a"}, {"path": "/b"}]}, "out of turn"),
+    ({"no_unmatched": True}, "no route"),
+]
+
+
+def is_final(world: dict[str, Any], check: dict[str, Any]) -> bool:
+    made, told = parse(**check)
+    assert told == []
+    definition = c1.frozen({**made, "timeout": 30.0, "recheck": False})[0]
+    item = PlannedItem(id="it", kind=KIND.name, gate=True, definition=definition)
+    facts = Facts(
+        world=c1.frozen(world)[0], events=events(world), status="paused", output=None, findings={}
+    )
+    return KIND.is_final(item, {}, facts)
+
+
+@pytest.mark.parametrize(("check", "why"), MANY)
+def test_a_fail_is_final_where_no_request_heals_it_and_only_there(
+    check: dict[str, Any], why: str
+) -> None:
+    paths = ("/a", "/b", "/c")
+    runs = [row for count in range(4) for row in itertools.product(paths, repeat=count)]
+    worlds = {
+        run: sealed([("POST", path, {"n": 1}) for path in run], routes=ROUTED) for run in runs
+    }
+    failed = {run: outcome(world, **check) == "fail" for run, world in worlds.items()}
+    final = {run for run in runs if failed[run] and is_final(worlds[run], check)}
+    for run in runs:
+        longer = [one for one in runs if one[: len(run)] == run]
+        if run in final:
+            assert all(failed[one] for one in longer), run
+    assert bool(final) is (why != "never")
