@@ -815,7 +815,7 @@ def _layers(
     """``(label, file, root, name)`` of every file above the packaged ones, lowest first."""
     if locations.home is not None:
         for name in BESIDE_NAMES:
-            if (locations.home / name).is_file():
+            if os.path.lexists(locations.home / name):
                 yield "home", locations.home / name, None, f"{_HOME}{name}"
     for folder in contracts_folders:
         if (locations.root / folder).is_dir():
@@ -936,7 +936,8 @@ def _folder_file(
     folder: Path, registry: Registry, label: str, root: Path | None
 ) -> tuple[LibraryFile | None, tuple[InputError, ...]]:
     """``contracts.yaml`` or ``invariants.yaml`` of a folder, if it has one."""
-    present = [name for name in BESIDE_NAMES if (folder / name).is_file()]
+    # Something of another kind, or a link that leads nowhere, is told and not passed over.
+    present = [name for name in BESIDE_NAMES if os.path.lexists(folder / name)]
     if not present:
         return None, ()
     if len(present) == 2:

@@ -298,3 +298,22 @@ def test_no_description_begins_a_line_of_a_report(session: Session) -> None:
         assert "rule:     a VALID scenarios" in shown
         begins = ("VALID ", "::error", "##[")
         assert not [line for line in shown.splitlines() if line.strip().startswith(begins)]
+
+
+@pytest.mark.parametrize("name", ["contracts.yaml", "invariants.yaml"])
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_a_library_beside_a_scenario_that_is_no_file_is_told(
+    session: Session, pytester: pytest.Pytester, name: str, kind: str
+) -> None:
+    place = pytester.path / "scenarios" / name
+    place.parent.mkdir()
+    if kind == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to("nowhere.yaml")
+    ran = run(session)
+    assert (ran.code, ran.holds) == (1, False), ran.text
+    assert f"scenarios/{name}: " in ran.text
+    # The twin: nothing is there.
+    place.rmdir() if kind == "folder" else place.unlink()
+    assert run(session).code == 0
