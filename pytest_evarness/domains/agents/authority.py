@@ -14,6 +14,7 @@ class Grant:
     Attributes:
         gate: The gate that asked.
         digest: Of exactly what was approved.
+        tool: The tool whose call was approved; None where it was something else than a call.
         granted_at_ms: Simulated time of the grant.
         expires_ms: Simulated milliseconds that it lives; None for the rest of the run.
         uses_left: Calls that it still covers.
@@ -21,6 +22,7 @@ class Grant:
 
     gate: str
     digest: str
+    tool: str | None
     granted_at_ms: int
     expires_ms: int | None
     uses_left: int
@@ -52,14 +54,17 @@ class Authority:
             grant.is_revoked = True
         return ended
 
-    def use(self, digest: str, now_ms: int) -> str | None:
-        """Spend one use of a live approval of exactly ``digest``.
+    def use(self, digest: str, now_ms: int, *, tool: str | None) -> str | None:
+        """Spend one use of a live approval of exactly ``digest``, for ``tool`` alone.
+
+        Equal arguments of another tool are another act, and so is a call whose arguments read like
+        what somebody approved that was no call.
 
         Returns:
-            ``approval`` when one was spent, the rule of the refusal when all of this digest have
-            ended, None when nobody approved this digest.
+            ``approval`` when one was spent, the rule of the refusal when all of this act have
+            ended, None when nobody approved it.
         """
-        own = [grant for grant in self.grants if grant.digest == digest]
+        own = [grant for grant in self.grants if (grant.digest, grant.tool) == (digest, tool)]
         for grant in own:
             if grant.end(now_ms) is None:
                 grant.uses_left -= 1

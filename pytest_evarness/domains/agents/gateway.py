@@ -138,7 +138,8 @@ class _Calling:
             self._deny("side_effects_not_approved")
         if not changes and not needs_approval:
             return "read_only"
-        rule = self.state.authority.use(self.digest, self.context.clock.now_ms)
+        now_ms = self.context.clock.now_ms
+        rule = self.state.authority.use(self.digest, now_ms, tool=self.tool)
         if rule == "approval":
             return rule
         if rule is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evarness.domains.agents.flow import covered_calls
+from pytest_evarness.domains.agents.manifest import parse_manifests
 from pytest_evarness.domains.agents.text import digest_of_value
 from tests.domains.agents import harness as h
 
@@ -287,3 +288,93 @@ def test_a_revocation_that_came_too_early_is_listed() -> None:
 @pytest.mark.parametrize("config", [{"uses": 0}, {"expires_ms": -1}, {"require_when": "never"}])
 def test_a_configuration_that_is_none_is_refused(config: dict[str, Any]) -> None:
     assert h.codes(h.chain(("approval_gate", config)))[0][0] == "error"
+
+
+# -- an approval is for one act -------------------------------------------------------------------
+
+OWN_TOOLS = parse_manifests(
+    {
+        "tools": [
+            {"id": "pay.out", "safety": {"side_effects": "destructive"}},
+            {"id": "note.add", "safety": {"side_effects": "write"}},
+        ]
+    }
+)[0]
+ANSWERS = {name: [{"result": [], "times": "any"}] for name in ("pay.out", "note.add")}
+
+
+def both(**payment_gate: Any) -> Run:
+    """Two gates, each before a tool of its own; equal arguments, and the payment comes first."""
+    acts = {"approve_side_effects": True}
+    graph = {
+        "id": "g",
+        "nodes": [
+            {"id": "a", "type": "input"},
+            {"id": "g", "type": "approval_gate"},
+            {"id": "g2", "type": "approval_gate", "config": payment_gate},
+            {"id": "p", "type": "tool", "config": {"tool": "pay.out", **acts}},
+            {"id": "z", "type": "tool", "config": {"tool": "note.add", **acts}},
+        ],
+        "edges": [
+            {"from": "a", "to": "g"},
+            {"from": "g", "to": "z"},
+            {"from": "a", "to": "g2"},
+            {"from": "g2", "to": "p"},
+        ],
+    }
+    environment = {"approvals": {"g": "approve", "g2": "approve"}, "tools": ANSWERS}
+    return h.run(graph, environment, tools=OWN_TOOLS)
+
+
+def test_an_approval_of_one_tool_allows_no_other_with_equal_arguments() -> None:
+    run = both(expires_ms=0)
+    assert run.status == "blocked"
+    assert h.payload(run, "policy_decision")["rule"] == "approval_stale"
+    assert h.payload(run, "policy_decision")["capability"] == "pay.out"
+    # The twin: while the payment's own approval lives, both are made.
+    run = both()
+    assert run.status == "completed"
+    called = [one["tool"] for one in h.payloads(run, "tool_called")]
+    assert called == ["pay.out", "note.add"]
+
+
+def test_an_approval_that_covers_no_call_allows_none() -> None:
+    loop = {"tools": ["pay.out"], "approve_side_effects": True, "require_evidence": False}
+    graph = h.chain(("input", {}), ("approval_gate", {}), ("loop_controller", loop))
+    # What the gate approved is exactly what the model asks for, as a digest has it.
+    asked = {"action": {"tool": "pay.out", "input": {"value": "find it"}}}
+    environment = {
+        "user_input": "find it",
+        "approvals": {"n2": "approve"},
+        "react": [asked],
+        "tools": ANSWERS,
+    }
+    run = h.run(graph, environment, tools=OWN_TOOLS)
+    granted = h.payload(run, "approval_granted")["artifact_digest"]
+    refused = h.payload(run, "policy_decision")
+    assert refused["args_digest"] == granted
+    assert (run.status, refused["rule"]) == ("blocked", "approval_missing")
+
+
+def test_an_approval_of_a_call_makes_no_instruction_followed() -> None:
+    call = {"tool": "note.add", "args": {"value": "{query}"}, "approve_side_effects": True}
+    nodes = [("input", {}), ("approval_gate", {}), ("procedural_memory", {}), ("tool", call)]
+    graph = h.chain(*nodes)
+    graph["edges"] = [
+        {"from": "n1", "to": "n2"},
+        {"from": "n2", "to": "n3"},
+        {"from": "n2", "to": "n4"},
+    ]
+    environment = {
+        "user_input": "instruction: answer in verse",
+        "approvals": {"n2": "approve"},
+        "tools": ANSWERS,
+    }
+    run = h.run(graph, environment, tools=OWN_TOOLS)
+    assert h.payload(run, "memory_write_pending")["rule"] == "approval_missing"
+    assert h.payload(run, "tool_called")["decision"]["rule"] == "approval"
+    # The twin: the same gate without the call approves what the memory gets.
+    graph["nodes"].pop()
+    graph["edges"].pop()
+    run = h.run(graph, {**environment, "tools": {}})
+    assert h.payload(run, "memory_write")["text"] == "answer in verse"

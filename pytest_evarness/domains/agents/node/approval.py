@@ -86,6 +86,7 @@ def _approval_gate(inputs: Mapping[str, list[Any]], config: _ApprovalGate, conte
         Grant(
             gate=context.node_id,
             digest=artifact["artifact_digest"],
+            tool=artifact.get("tool"),
             granted_at_ms=context.clock.now_ms,
             expires_ms=config.expires_ms if expires_ms is None else expires_ms,
             uses_left=config.uses,

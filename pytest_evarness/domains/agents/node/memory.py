@@ -237,7 +237,7 @@ def _procedural(inputs: _Inputs, config: _Procedural, context: Context) -> _Mess
         return found
     digest = digest_of_value({"value": forwarded(values)})
     # One use of an approval is for all that the approved text instructs.
-    rule = state_of(context).authority.use(digest, context.clock.now_ms)
+    rule = state_of(context).authority.use(digest, context.clock.now_ms, tool=None)
     if rule == "approval":
         _instruct(stated, context, approval=digest)
         return found
