@@ -369,8 +369,6 @@ def yaml_files(config: pytest.Config) -> Iterator[Path]:
 
     Folders that tools make are not skipped: a scenario in ``scenarios/build`` is one as well.
     """
-    from pytest_evarness.source.walk import YAML_SUFFIXES
-
     asked = [path for path in asked_paths(config) if path.is_dir()]
     names = ("evarness_scenarios", "evarness_contracts")
     seen: set[Path] = set()
@@ -382,8 +380,9 @@ def yaml_files(config: pytest.Config) -> Iterator[Path]:
                 start = folder
             else:
                 continue
-            for below in _found_below(config, start).files:
-                if below.name.lower().endswith(YAML_SUFFIXES) and below not in seen:
+            # A session of somebody who has no such folder imports nothing for it.
+            for below in _found_below(config, start).files if start.is_dir() else ():
+                if below.name.lower().endswith((".yaml", ".yml")) and below not in seen:
                     seen.add(below)
                     yield below
 
@@ -399,6 +398,8 @@ def refused_folders(config: pytest.Config) -> list[tuple[Path, str]]:
     found: dict[Path, str] = {}
     for name in FOLDERS:
         for folder in folders(config, name):
+            if not folder.is_dir():
+                continue
             if not any(folder.is_relative_to(one) or one.is_relative_to(folder) for one in asked):
                 continue
             below = _found_below(config, folder)
