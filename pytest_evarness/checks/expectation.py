@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_evarness.checks.found import found
+from pytest_evarness.core.event import is_tainted
 from pytest_evarness.core.finding import Witness
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.outcome import Cause, Outcome
@@ -188,7 +189,8 @@ def _why_ended(evidence: Evidence, status: str) -> str:
         "unscripted": "script_exhausted",
     }.get(status)
     for event in reversed(evidence.events):
-        if wanted is not None and event.get("type") == wanted:
+        # Behind a block everything is only observed: what is said there ended nothing.
+        if wanted is not None and event.get("type") == wanted and not is_tainted(event):
             payload = _payload(event)
             if wanted == "script_exhausted" and isinstance(payload.get("detail"), str):
                 return f": {payload['detail']}"

@@ -5,6 +5,7 @@ A contract that parses can be evaluated against any trace; what it says is in ``
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -99,6 +100,7 @@ _SCOPE_KEYS: Final = ("after", "until", "between")
 _CUSTOM: Final = re.compile(r"custom\.[A-Za-z0-9_.:-]+\Z")
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*\Z")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _OVERRIDES: Final = re.compile(r"(?P<id>[A-Za-z0-9_][A-Za-z0-9_.:-]*)@(?P<version>[1-9][0-9]*)\Z")
 
 
@@ -288,6 +290,17 @@ def parse_contract(
     return reader.contract(id, value, label)
 
 
+def _is_day(text: str) -> bool:
+    """Whether it is a date that there is, written as ISO 8601 writes it in full."""
+    if not _DAY.fullmatch(text):
+        return False
+    try:
+        dt.date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _unknown_key(path: tuple[str | int, ...], key: object, known: Sequence[str]) -> Fault:
     near = nearest(str(key), known)
     return Fault(
@@ -367,7 +380,7 @@ class _Reader:
         if status == "draft" and gate:
             self.fault(("gate",), "a draft never decides, so it is no gate", "true", "false")
         enforced_by = self.enforced_by(value.get("enforced_by", []))
-        history = self.history(value.get("history", []))
+        history = self.history(value.get("history", []), value.get("version", 1))
         applies_to = self.applies_to(value)
         overrides = self.overrides(name, value, gate=gate, status=status)
         corpus = self.corpus(value)
@@ -437,12 +450,13 @@ class _Reader:
                 )
         return tuple(str(one) for one in got)
 
-    def history(self, got: Json) -> tuple[JsonObject, ...]:
+    def history(self, got: Json, in_force: Json) -> tuple[JsonObject, ...]:
         if not isinstance(got, (list, tuple)):
             self.fault(("history",), "must be a list", shown(got, 60), "{version, date, change}")
             return ()
         known = ("version", "date", "change")
         kept: list[JsonObject] = []
+        before = 0
         for index, entry in enumerate(got):
             at: tuple[str | int, ...] = ("history", index)
             if not isinstance(entry, Mapping):
@@ -451,14 +465,31 @@ class _Reader:
             for key in entry:
                 if key not in known:
                     self.faults.append(_unknown_key(at, key, known))
-            version = entry.get("version")
-            if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-                self.fault((*at, "version"), "must be a positive integer", shown(version, 60))
+            before = self._past_version((*at, "version"), entry.get("version"), before, in_force)
             for key in ("date", "change"):
                 if key in entry and not isinstance(entry[key], str):
                     self.fault((*at, key), "must be a text", shown(entry[key], 60))
+                elif key in entry and key == "date" and not _is_day(str(entry[key])):
+                    got_date = shown(entry[key], 60)
+                    self.fault((*at, key), "is no day of the calendar", got_date, "YYYY-MM-DD")
             kept.append(entry)
         return tuple(kept)
+
+    def _past_version(
+        self, at: tuple[str | int, ...], got: Json, before: int, in_force: Json
+    ) -> int:
+        """Check the version of one line of a history, and return what the next one is above."""
+        if not isinstance(got, int) or isinstance(got, bool) or got < 1:
+            self.fault(at, "must be a positive integer", shown(got, 60))
+            return before
+        # A version that is none has its own mistake.
+        if isinstance(in_force, int) and got > in_force > 0:
+            rule = f"at most {in_force}, the version in force"
+            self.fault(at, "is a version that is yet to come", shown(got, 60), rule)
+        elif got <= before:
+            rule = f"above {before}, that of the line before: the oldest stands first"
+            self.fault(at, "versions ascend, each with one line", shown(got, 60), rule)
+        return max(got, before)
 
     def applies_to(self, value: JsonObject) -> Applicability | None:
         if "applies_to" not in value:

@@ -108,6 +108,19 @@ def test_a_crash_shows_the_exception() -> None:
     assert 0 in finding.witness.events
 
 
+@pytest.mark.parametrize("kind", ["policy_violation", "custom.note"])
+def test_a_block_that_was_only_observed_ended_nothing(kind: str) -> None:
+    first = ("policy_violation", "n2", {"reason": "nobody approved"})
+    second = ("policy_violation", "n3", {"reason": "a step of one's own", "tainted": True})
+    run = (first, (kind, "n2", {"tainted": True}), second, LAST["blocked"])
+    observed = judge_expectation(expect_item(), evidence("blocked", *run))
+    assert observed.reason == "the run ended blocked, not completed: nobody approved"
+    # The twin: where nothing is observed, the last word is the one that ended the run.
+    plain = (first, ("policy_violation", "n3", {"reason": "the end"}), LAST["blocked"])
+    ended = judge_expectation(expect_item(), evidence("blocked", *plain))
+    assert ended.reason == "the run ended blocked, not completed: the end"
+
+
 def test_a_script_without_an_answer_says_why() -> None:
     payload: dict[str, Any] = {"script": "llm", "scripted": 1, "call": 2}
     over = judge_expectation(

@@ -226,6 +226,36 @@ def test_a_mistake_beside_the_assertion_is_named(
     assert text.startswith(fault)
 
 
+@pytest.mark.parametrize(
+    ("version", "lines", "fault"),
+    [
+        (2, [(1, "2026-01-31"), (2, "2026-02-28")], None),
+        (3, [(1, None), (3, None)], None),
+        (3, [(2, "2024-02-29")], None),
+        (1, [(2, "2026-01-31")], "0.version: is a version that is yet to come (got 2; at most 1,"),
+        (3, [(2, None), (1, None)], "1.version: versions ascend, each with one line (got 1; above"),
+        (3, [(2, None), (2, None)], "1.version: versions ascend, each with one line (got 2; above"),
+        (1, [(1, "9999-99-99")], '0.date: is no day of the calendar (got "9999-99-99"; YYYY-MM'),
+        (1, [(1, "2026-02-29")], "0.date: is no day of the calendar"),
+        (1, [(1, "20260131")], "0.date: is no day of the calendar"),
+        (1, [(1, "2026-W05-6")], "0.date: is no day of the calendar"),
+        (1, [(1, "2026-01-31\n")], "0.date: is no day of the calendar"),
+        (1, [(1, "\u0662026-01-31")], "0.date: is no day of the calendar"),
+        (0, [(7, None)], "version: must be a positive integer (got 0"),
+    ],
+)
+def test_a_history_tells_of_days_and_versions_that_there_were(
+    registry: Registry, version: int, lines: list[tuple[int, str | None]], fault: str | None
+) -> None:
+    history = [{"version": one, **({"date": date} if date else {})} for one, date in lines]
+    found = faults(registry, {"never": SENT}, version=version, history=history)
+    if fault is None:
+        assert found == []
+    else:
+        (text,) = found
+        assert text.removeprefix("history.").startswith(fault)
+
+
 def test_all_mistakes_come_at_once(registry: Registry) -> None:
     found = faults(
         registry,

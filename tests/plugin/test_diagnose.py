@@ -15,7 +15,7 @@ from pytest_evarness.bundle.envelope import envelope_bytes
 from pytest_evarness.bundle.key import make_key
 from pytest_evarness.bundle.verify import Options, Report, verify_bundle
 from pytest_evarness.core.registry import packaged_registry
-from tests.plugin.scenarios import HELD, OPEN, echo, graph
+from tests.plugin.scenarios import HELD, OPEN, STEP, echo, graph
 
 if TYPE_CHECKING:
     from tests.plugin.ran import Ran, Session
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 CASE = "scenarios/s.yaml::default"
 PAGE = (Path(__file__).parents[2] / "docs" / "diagnostic.md").read_text(encoding="utf-8")
 DIAGNOSE = "--evarness-diagnose"
+PATH = "import sys, pathlib\nsys.path.insert(0, str(pathlib.Path(__file__).parent))\n"
 
 
 def sending(decision: str = "reject", **more: Any) -> dict[str, Any]:
@@ -106,6 +107,25 @@ def test_an_observed_run_is_invalid_acts_on_nothing_and_reproduces(session: Sess
     world = json.loads(case_of(ran)["replicas"][0]["world"])
     assert world["ledger"] == []
     assert world["workspace"]["added"] == []
+
+
+def test_what_ended_an_observed_run_is_its_first_block(session: Session) -> None:
+    nodes = [
+        ("n1", "input", {}),
+        ("n2", "approval_gate", {"prompt": "Send?"}),
+        ("n3", "tool", {"tool": "email.send", "approve_side_effects": True}),
+        ("n4", "python", {"callable": "diagnosed_steps:steady"}),
+        ("n5", "output", {}),
+    ]
+    scenario = sending(expect={"status": "completed"})
+    scenario["subject"]["graph"] = graph(*nodes)  # type: ignore[arg-type]
+    files = {"conftest.py": PATH, "diagnosed_steps.py": STEP, "scenarios/s.yaml": scenario}
+    ran = session("--evarness-unsigned", DIAGNOSE, files=files)
+    reasons = [e["payload"]["reason"] for e in events_of(ran) if e["type"] == "policy_violation"]
+    assert len(reasons) == 2
+    (expect,) = [one for one in case_of(ran)["replicas"][0]["findings"] if one["id"] == "expect"]
+    assert expect["reason"] == f"the run ended blocked, not completed: {reasons[0]}"
+    assert reasons[1] not in expect["reason"]
 
 
 def test_the_world_is_the_one_that_the_block_left(session: Session) -> None:
