@@ -44,7 +44,7 @@ def serve(hello: Mapping[str, Any]) -> NoReturn:
         pipe.send({"error": problem})
         os._exit(1)
     pipe.send({"probe": hash(_probe())})
-    worker = _Worker(registry)
+    worker = _Worker(registry, pipe)
     while (request := pipe.receive()) is not None:
         answer = worker.answer(request)
         pipe.silence()
@@ -80,6 +80,11 @@ class _Pipe:
             if stream is None or stream.closed:
                 mode = "w" if number else "r"
                 setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+
+    def leave(self) -> None:
+        """Let go of it: the other side is to notice when the process that answers is gone."""
+        os.close(self._input)
+        os.close(self._output)
 
     def send(self, message: Mapping[str, Any]) -> None:
         body = json.dumps(message, ensure_ascii=True).encode("ascii")
@@ -169,8 +174,9 @@ def _load_module(name: str, file: str) -> Any:
 class _Worker:
     """Runs cases; graphs and overlays that came before are not read again."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, pipe: _Pipe) -> None:
         self._registry = registry
+        self._pipe = pipe
         self._texts: dict[str, str] = {}
         self._graphs: dict[str, Graph] = {}
         self._overlays: dict[str, JsonObject] = {}
@@ -189,7 +195,7 @@ class _Worker:
         except EvarnessError as error:
             return {"error": impersonal(str(error))}
         if hasattr(os, "fork") and self._prepare(case):
-            answer = _answer_of_branch(lambda: self._run(case, request))
+            answer = _answer_of_branch(lambda: self._run(case, request), self._pipe)
             self._restore()
             return answer
         return self._run(case, request)
@@ -276,7 +282,7 @@ class _Worker:
         os.chdir(self._home)
 
 
-def _answer_of_branch(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _answer_of_branch(run: Callable[[], dict[str, Any]], pipe: _Pipe) -> dict[str, Any]:
     """What ``run`` gives in a process of its own that starts as a copy of this one."""
     reading, writing = os.pipe()
     writing = _take_over(writing)
@@ -284,6 +290,7 @@ def _answer_of_branch(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     if child == 0:
         try:
             os.close(reading)
+            pipe.leave()
             body = memoryview(json.dumps(run(), ensure_ascii=True).encode("ascii"))
             while body:
                 body = body[os.write(writing, body) :]
