@@ -867,6 +867,7 @@ HELD_BY = {
     "FIL-05": (
         "tests/checks/test_content.py::test_without_a_file_every_condition_fails",
         "tests/plugin/test_files_and_commands.py::test_fil_05_a_check_of_what_no_file_says_fails_without_the_file",
+        "tests/plugin/test_files_and_commands.py::test_fil_05_a_command_that_could_not_start_is_told_on_its_own",
     ),
     "FIL-07": ("tests/checks/test_content.py::test_line_ends_are_left_as_they_are",),
     "CMD-01": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from pytest_evarness.checks.command import CommandExit
 from pytest_evarness.core.outcome import Cause, Outcome
 from tests.checks.scenes import FolderScene, judged, parsed, refusals
-from tests.world.test_process import sleeping
+from tests.world.test_process import LIMITS, sleeping
 
 COMMAND = CommandExit()
 SH = CommandExit(("sh", "-c"))
@@ -64,16 +65,20 @@ def test_death_by_a_signal_equals_no_code(exit_code: Any, scene: FolderScene) ->
 
 @pytest.mark.parametrize("exit_code", [0, 124, 127, 137, 143, "nonzero"])
 def test_the_time_limit_equals_no_code(exit_code: Any, scene: FolderScene) -> None:
-    found = run(scene, "echo begun; sleep 600", exit_code=exit_code, timeout=0.3)
+    for limit in LIMITS:
+        found = run(scene, "echo begun; sleep 600", exit_code=exit_code, timeout=limit)
+        if "begun" in found.witness.notes[0]:
+            break
     assert (found.outcome, found.causes) == (Outcome.INDETERMINATE, (Cause.EVALUATOR_ERROR,))
-    assert found.reason == "timed out after 0.3 s, so there is no exit code"
+    assert found.reason == f"timed out after {limit:g} s, so there is no exit code"
     assert found.witness.notes == ("stdout (6 bytes): begun\n", "stderr: empty")
 
 
 def test_at_the_time_limit_nothing_is_left(scene: FolderScene) -> None:
-    found = run(scene, "sleep 600.301 & sleep 600.302; echo never", timeout=0.3)
+    first, second = (f"600.{uuid.uuid4().int % 10**12:012d}" for _ in range(2))
+    found = run(scene, f"sleep {first} & sleep {second}; echo never", timeout=0.3)
     assert found.outcome is Outcome.INDETERMINATE
-    assert sleeping("600.301") == sleeping("600.302") == []
+    assert sleeping(first) == sleeping(second) == []
 
 
 # -- the shell ---------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import pytest
 
 from pytest_evarness.core import c1
 from pytest_evarness.core.case import Budget, CompiledCase
+from pytest_evarness.core.domain import PlainDomain
 from pytest_evarness.core.event import Event, EventType
 from pytest_evarness.core.execution import (
     STATUSES,
@@ -613,7 +614,9 @@ def test_only_a_configuration_that_cannot_be_changed_is_shared_between_runs(
     registry = kernel_registry()
     template = registry.node_types.resolve("t_step")
     parse: Any = lambda config: (parsed, [])  # noqa: E731 - a stub
-    registry.node_types.register("look", replace(template, run=look, parse_config=parse))
+    registry.node_types.register(
+        "look", replace(template, name="look", run=look, parse_config=parse)
+    )
     case = case_of(row("look"), registry)
     for _ in range(2):
         execute(case, registry)
@@ -687,7 +690,7 @@ def test_a_secret_without_a_value_does_not_run() -> None:
 # -- domains ---------------------------------------------------------------------------------------
 
 
-class Scripted:
+class Scripted(PlainDomain):
     """As much of a domain as a run asks for."""
 
     name = "scripted"
@@ -695,12 +698,19 @@ class Scripted:
     def __init__(self) -> None:
         self.starts = 0
 
-    def start(self, context: Context) -> list[str]:
+    def start(self, context: Context) -> Any:
         self.starts += 1
         return ["first", "second"]
 
-    def leftovers(self, state: list[str]) -> list[str]:
+    def leftovers(self, state: Any) -> list[str]:
         return [f"{answer} was not asked for" for answer in state]
+
+
+ASKED: Any = {
+    "type": "object",
+    "properties": {"answer": {"type": "string"}},
+    "additionalProperties": False,
+}
 
 
 def scripted() -> tuple[Registry, Scripted]:
@@ -709,10 +719,10 @@ def scripted() -> tuple[Registry, Scripted]:
         return {"out": 1}
 
     registry = kernel_registry()
-    registry.event_types.register("asked", EventType("asked", {"type": "object"}, "x", "scripted"))
+    registry.event_types.register("asked", EventType("asked", ASKED, "x", "scripted"))
     steps.add_type(registry, "ask", ask)
     domain = Scripted()
-    registry.domains.register("scripted", domain)  # type: ignore[arg-type]
+    registry.domains.register("scripted", domain)
     return registry, domain
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,13 @@ def write(inputs, config, context):
 def crash(inputs, config, context):
     done = context.run("definitely-not-a-command > out/report.md")
     assert done.exit_code != 0
+    return {"out": "done"}
+
+
+def insists(inputs, config, context):
+    done = context.run("mkdir -p out && definitely-not-a-command > out/report.md && rm -r out")
+    if done.exit_code:
+        raise RuntimeError(f"exit code {done.exit_code}: {done.stderr}")
     return {"out": "done"}
 '''
 
@@ -110,6 +118,27 @@ def test_fil_05_a_check_of_what_no_file_says_fails_without_the_file(session: Ses
     assert found(ran, "clean")["reason"] == "out/report.md does not exist, so it has no text"
 
 
+def test_fil_05_a_command_that_could_not_start_is_told_on_its_own(session: Session) -> None:
+    checks = {"clean": {"type": "file_content", "path": "a.md", "not_contains": "password"}}
+    ran = run(session, scenario("insists", checks=checks))
+    assert ran.code == 1
+    assert found(ran, "clean")["outcome"] == "fail"
+    assert found(ran, "clean")["reason"] == "a.md does not exist, so it has no text"
+    finding = found(ran, "expect")
+    assert finding["outcome"] == "fail"
+    assert finding["reason"].startswith(
+        "the run ended failed, not completed: RuntimeError: exit code 127: "
+    )
+    assert "definitely-not-a-command: " in finding["reason"]
+    assert "FAILED s.scenario.yaml::default::expect - the run ended failed" in ran.text
+    # The twin: where the command can start, the run itself is as it should be.
+    files = {"a.md": "fine"}
+    steps = STEPS.replace("definitely-not-a-command", "true")
+    made = {"s.scenario.yaml": scenario("insists", checks=checks, files=files)}
+    ran = session(files={**made, "workspace_steps.py": steps})
+    assert ran.findings(CASE) == {"reproduces": "pass", "expect": "pass", "clean": "pass"}
+
+
 def test_what_a_run_did_to_its_files_is_judged_and_judged_again(session: Session) -> None:
     checks = {
         "made": {"type": "file_exists", "glob": "out/*.md", "count": 1, "mode": "0644"},
@@ -136,7 +165,8 @@ def test_what_a_run_did_to_its_files_is_judged_and_judged_again(session: Session
 
 
 def test_cmd_01_and_03_what_runs_past_its_limit_is_undecided_and_gone(session: Session) -> None:
-    slow = "sleep 600.501 & sleep 600.502; echo never"
+    marks = [f"600.{uuid.uuid4().int % 10**12:012d}" for _ in range(2)]
+    slow = f"sleep {marks[0]} & sleep {marks[1]}; echo never"
     checks = {
         f"equals-{code}": {
             "type": "command_exit",
@@ -152,7 +182,7 @@ def test_cmd_01_and_03_what_runs_past_its_limit_is_undecided_and_gone(session: S
         finding = found(ran, name)
         assert (finding["outcome"], finding["causes"]) == ("indeterminate", ["evaluator_error"])
         assert finding["reason"] == "timed out after 0.5 s, so there is no exit code"
-    assert sleeping("600.501") == sleeping("600.502") == []
+    assert [sleeping(mark) for mark in marks] == [[], []]
 
 
 def test_cmd_03_and_04_what_ended_otherwise_is_said(session: Session) -> None:
