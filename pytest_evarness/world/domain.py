@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pytest_evarness.core.domain import PlainDomain
 from pytest_evarness.core.interfaces import Inlined
 from pytest_evarness.errors import Fault
 
 if TYPE_CHECKING:
     from pytest_evarness.core.graph import Graph
     from pytest_evarness.core.interfaces import (
-        Context,
-        DerivedInvariant,
         EnvironmentKey,
-        Locations,
-        Overlay,
         ProjectFiles,
     )
     from pytest_evarness.core.json import JsonObject
@@ -30,7 +27,7 @@ _WITH_RECEIPT = tuple(
 _SERVICES = "services"
 
 
-class WorldDomain:
+class WorldDomain(PlainDomain):
     """Workspace and services."""
 
     name = "world"
@@ -51,11 +48,6 @@ class WorldDomain:
         from pytest_evarness.world.inlining import inline
 
         return inline(environment, files)
-
-    def load_overlays(self, locations: Locations) -> Sequence[Overlay]:
-        """None."""
-        del locations
-        return ()
 
     def check_case(
         self, graph: Graph, environment: JsonObject, overlays: JsonObject
@@ -78,21 +70,6 @@ class WorldDomain:
             if name in tools
         ]
 
-    def start(self, context: Context) -> Any:
-        """Nothing: the run's world is the kernel's."""
-        del context
-        return None
-
-    def leftovers(self, state: Any) -> list[str]:
-        """None."""
-        del state
-        return []
-
-    def derive(self, graph: Graph, environment: JsonObject) -> Sequence[DerivedInvariant]:
-        """None."""
-        del graph, environment
-        return ()
-
     def identities(
         self, graph: Graph, environment: JsonObject, overlays: JsonObject
     ) -> Mapping[str, frozenset[str]]:
@@ -103,16 +80,6 @@ class WorldDomain:
         services = frozenset(_services(environment))
         receipts = dict.fromkeys(_WITH_RECEIPT, services | {MAILBOX, WORKSPACE})
         return {"service": services, **receipts}
-
-    def aliases(self, overlays: JsonObject) -> Mapping[str, str]:
-        """None."""
-        del overlays
-        return {}
-
-    def enforcements(self, graph: Graph, environment: JsonObject) -> frozenset[str]:
-        """None."""
-        del graph, environment
-        return frozenset()
 
     def coverage(self, graph: Graph, environment: JsonObject) -> Mapping[str, Sequence[str]]:
         """Every service that is declared."""
