@@ -86,6 +86,8 @@ def _text(
             else f"signed by the pinned key {enclosed.keyid}"
         )
         yield f"  {letter} {one_line(word, 400)}, sha256 {enclosed.sha256}, {origin}"
+        if enclosed.not_judged_again is not None:
+            yield f"    {enclosed.not_judged_again}"
     for section in SECTIONS:
         found = [change for change in changes if change.section == section]
         if found:
@@ -109,6 +111,7 @@ def _record(
             "seal": enclosed.statement["predicate"]["seal"]["digest"],
             "verified": enclosed.keyid is not None,
             "keyid": enclosed.keyid,
+            "judged_again": enclosed.not_judged_again is None,
             "verdict": enclosed.statement["predicate"]["verdict"],
         }
         for letter, enclosed in zip("ab", bundles, strict=True)

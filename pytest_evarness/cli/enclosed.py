@@ -40,24 +40,33 @@ class Enclosed:
     keyid: str | None
     sha256: str
 
+    @property
+    def not_judged_again(self) -> str | None:
+        """Why its findings are only what it says: another version made it and no key is pinned."""
+        from pytest_evarness.report.text import one_line
+
+        if self.keyid is not None or _is_of_this_version(self.statement):
+            return None
+        engine = self.statement["predicate"]["seal"]["engine"]
+        by = ", ".join(f"{row['name']} {row['version']}" for row in engine)
+        return f"made by {one_line(by)}: its findings were not judged again here"
+
     def origin(self, shown: str, command: str) -> str:
-        """One or two lines: who vouches for it.
+        """Some lines: who vouches for it, and whether its findings are more than its word.
 
         Args:
             shown: The file as the user named it.
             command: To name with a key.
         """
-        from pytest_evarness.report.text import clean, one_line
+        from pytest_evarness.report.text import clean
 
         if self.keyid is None:
             lines = [
                 "not verified: this is what the file says of itself, and nobody vouches for it",
                 f"  try: pytest-evarness {command} {clean(shown)} --key PUB",
             ]
-            if not _is_of_this_version(self.statement):
-                engine = self.statement["predicate"]["seal"]["engine"]
-                by = ", ".join(f"{row['name']} {row['version']}" for row in engine)
-                lines.append(f"made by {one_line(by)}: its findings were not judged again here")
+            if self.not_judged_again is not None:
+                lines.append(self.not_judged_again)
             return "\n".join(lines)
         return f"verified: signed by the pinned key {self.keyid}"
 

@@ -71,6 +71,8 @@ def main(args: argparse.Namespace) -> int:
         return 1
     if enclosed.keyid is None:
         write_error(f"{args.bundle}: not verified; add '--key PUB' to verify it first")
+    if enclosed.not_judged_again is not None:
+        write_error(f"{args.bundle}: {enclosed.not_judged_again}")
     # All of them before any is written: no half of what was asked for.
     with add_up(path):
         reports = {

@@ -49,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
 
     Returns:
         0 when all pass, 1 when one fails (or a key was given and the bundle is not genuine), 3 when
-        none fails but one is indeterminate.
+        none fails but one is indeterminate, nothing decides, or the bundle is contradicted.
 
     Raises:
         InputError: No bundle, one that says otherwise than it encloses, or no contract (exit 2).
@@ -79,6 +79,8 @@ def main(args: argparse.Namespace) -> int:
     code = exit_code(decided)
     if all(case.outcome is None for case in again):
         code = 3  # nothing was judged, which is no pass
+    if code == 0 and any(one.contradicts for case in again for one in case.again):
+        code = 3  # what the bundle encloses does not give what it says
     if args.json:
         record = _record(enclosed, contracts, again, code)
         sys.stdout.write(json.dumps(record, indent=2, ensure_ascii=True) + "\n")
@@ -122,6 +124,13 @@ def _text(
         yield from _now(case)
     yield ""
     yield f"{_LABEL.lower()}: {summary(decided, len(again))}"
+    contradicted = sum(one.contradicts for case in again for one in case.again)
+    if contradicted:
+        noun = "finding" if contradicted == 1 else "findings"
+        yield (
+            f"{contradicted} {noun} of the bundle contradicted: it does not say what its events"
+            " give, so do not build on its own verdict"
+        )
 
 
 def _verdict(verdict: Mapping[str, Any]) -> str:
@@ -183,6 +192,11 @@ def _now(case: CaseAgain) -> Iterator[str]:
 def _change(one: Again) -> str:
     if one.was is None or one.was.finding is None:
         return " (not judged then)"
+    if one.contradicts:
+        return (
+            f" (then {one.was.shows}, CONTRADICTION: the same rule over the same events gives"
+            " another outcome)"
+        )
     same = {True: ", the same rule", False: ", another rule", None: ""}[one.same_rule]
     return f" (then {one.was.shows}{same})"
 
@@ -206,6 +220,7 @@ def _record(
             "time": predicate["seal"]["time"],
             "verified": enclosed.keyid is not None,
             "keyid": enclosed.keyid,
+            "judged_again": enclosed.not_judged_again is None,
             "verdict": predicate["verdict"],
         },
         "contracts": [_contract_record(entry) for entry in contracts],
@@ -251,6 +266,7 @@ def _case_record(case: CaseAgain) -> dict[str, Any]:
                     "decides": one.decides,
                     "then": None if one.was is None else one.was.shows,
                     "same_rule": one.same_rule,
+                    "contradicts": one.contradicts,
                     "finding": one.finding.as_record(),
                 }
                 for one in case.again

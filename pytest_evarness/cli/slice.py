@@ -70,6 +70,8 @@ def main(args: argparse.Namespace) -> int:
     except NotGenuineError as error:
         write_error(str(error))
         return 1
+    if enclosed.not_judged_again is not None:
+        write_error(f"{args.bundle}: {enclosed.not_judged_again}")
     registry = load_registry()
     with add_up(path):
         target = _target(enclosed, args.target, registry)

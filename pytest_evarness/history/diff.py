@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_evarness.core.outcome import Cause
+
 if TYPE_CHECKING:
     from pytest_evarness.report.judged import JudgedCase, JudgedItem
 
@@ -298,13 +300,30 @@ def _outcomes(a: JudgedCase, b: JudgedCase) -> Iterator[Change]:
             "outcomes", a.nodeid, a.record[name], b.record[name], _named(name, a.record, b.record)
         )
     others = {judged.item.id: judged for judged in b.items}
+    same_events = a.replica["runs"][0]["chain_digest"] == b.replica["runs"][0]["chain_digest"]
     for judged in a.items:
         other = others.get(judged.item.id)
         if other is not None:
-            yield from _finding(judged, other)
+            yield from _finding(judged, other, same_events=same_events)
 
 
-def _finding(a: JudgedItem, b: JudgedItem) -> Iterator[Change]:
+def _contradict(a: JudgedItem, b: JudgedItem) -> bool:
+    """Whether two judgements of one rule, which looks at events alone, cannot both be right."""
+    assert a.finding is not None
+    assert b.finding is not None
+    causes = (*a.finding.causes, *b.finding.causes)
+    return (
+        a.item.kind in ("contract", "trace")
+        and a.finding.outcome is not b.finding.outcome
+        and (a.item.definition, a.item.applies, a.item.vacuous)
+        == (b.item.definition, b.item.applies, b.item.vacuous)
+        # Whoever could not judge, or had counted a vacuous pass otherwise, disagrees with nobody.
+        and Cause.EVALUATOR_ERROR not in causes
+        and not (a.finding.vacuous or b.finding.vacuous)
+    )
+
+
+def _finding(a: JudgedItem, b: JudgedItem, *, same_events: bool) -> Iterator[Change]:
     from pytest_evarness.report.wording import causes_text, outcome_word
 
     if a.finding is None or b.finding is None:
@@ -315,7 +334,10 @@ def _finding(a: JudgedItem, b: JudgedItem) -> Iterator[Change]:
         said.append(f"{outcome_word(finding)}{causes}")
     if said[0] != said[1]:
         records = [one.as_record() for one in (a.finding, b.finding)]
-        what = f"{said[0]} -> {said[1]}: {b.finding.reason}"
+        contradiction = ""
+        if same_events and _contradict(a, b):
+            contradiction = " (CONTRADICTION: the same rule over the same events)"
+        what = f"{said[0]} -> {said[1]}{contradiction}: {b.finding.reason}"
         yield Change("outcomes", a.nodeid, what, *records)
     elif a.finding.score != b.finding.score:
         yield Change(

@@ -39,12 +39,15 @@ class Again:
         contract: None where it could not be read.
         was: What the bundle says under the same id; None where it had no such item.
         same_rule: Whether it asserted the same then; None where there was no such item.
+        contradicts: Whether that came out otherwise then, over the same events: what the bundle
+            says of it is then not what these events give.
     """
 
     finding: Finding
     contract: Contract | None
     was: JudgedItem | None
     same_rule: bool | None
+    contradicts: bool = False
 
     @property
     def decides(self) -> bool:
@@ -103,8 +106,12 @@ def judge_again(
     judging = _Judging(
         statement, registry, Judge(registry), Graphs(statement["predicate"], registry)
     )
+    # A vacuous pass then counted as something else, which is a setting of that session.
+    strict = statement["predicate"]["seal"]["settings"]["strict_vacuity"]
     return [
-        CaseAgain(case, tuple(_again(case, contracts, judging.findings(case, contracts))))
+        CaseAgain(
+            case, tuple(_again(case, contracts, judging.findings(case, contracts), strict=strict))
+        )
         for case in cases
     ]
 
@@ -223,7 +230,11 @@ def _unseen(contract: Contract, reason: str) -> Finding:
 
 
 def _again(
-    case: JudgedCase, contracts: Sequence[Contract | Finding], judged: Mapping[int, Finding]
+    case: JudgedCase,
+    contracts: Sequence[Contract | Finding],
+    judged: Mapping[int, Finding],
+    *,
+    strict: bool,
 ) -> Iterator[Again]:
     by_id = {one.item.id: one for one in case.items}
     for place, entry in enumerate(contracts):
@@ -233,7 +244,28 @@ def _again(
         if was is not None and contract is not None:
             same = _asserts(was.item.definition) == _asserts(contract.definition())
         finding = entry if isinstance(entry, Finding) else judged[place]
-        yield Again(finding, contract, was, same)
+        contradicts = (
+            was is not None
+            and contract is not None
+            and case.events is not None
+            and same is True
+            and _same_facts(was.item.definition, contract.definition())
+            and not (strict and finding.vacuous)
+            and _differ(was.finding, finding)
+        )
+        yield Again(finding, contract, was, same, contradicts)
+
+
+def _differ(then: Finding | None, now: Finding) -> bool:
+    """Whether two judgements of one thing disagree; who could not judge disagrees with nobody."""
+    if then is None or Cause.EVALUATOR_ERROR in (*then.causes, *now.causes):
+        return False
+    return then.outcome is not now.outcome
+
+
+def _same_facts(then: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
+    """Whether it was for the same cases, and nothing to judge counted as the same."""
+    return all((then or {}).get(key) == now.get(key) for key in ("applies_to", "vacuous"))
 
 
 def _asserts(definition: Mapping[str, Any] | None) -> str | None:

@@ -23,6 +23,7 @@ from tests.bundle.builder import (
     record_of,
     statement_of,
 )
+from tests.cli.sealing import resealed
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Command, Done
@@ -64,6 +65,50 @@ def test_two_sessions_of_one_thing_are_the_same(command: Command) -> None:
     places = {one["place"] for one in done.json["circumstances"]}
     assert {"seal.git", "seal.challenge"} <= places
     assert command("diff", a, b).out.startswith("SAME: nothing differs that counts\n")
+
+
+def _by_another_version(statement: dict[str, Any]) -> None:
+    statement["predicate"]["seal"]["engine"][0]["version"] = "9.9.9"
+    resealed(statement)
+
+
+def _flipped_by_another_version(statement: dict[str, Any]) -> None:
+    (case,) = statement["predicate"]["cases"]
+    (replica,) = case["replicas"]
+    case["verdict"] = replica["verdict"] = "valid"
+    case["primary"] = None
+    found = next(one for one in replica["findings"] if one["id"] == "never-sends")
+    found.update(outcome="pass", score="1", reason="no event is a tool_called")
+    _by_another_version(statement)
+
+
+def test_what_was_not_judged_again_is_told_of_the_bundle(command: Command) -> None:
+    a = write("a.json", APPROVE)
+    b = write("b.json", APPROVE, change=_by_another_version)
+    remark = "    made by pytest-evarness 9.9.9: its findings were not judged again here"
+    lines = command("diff", a, b).out.splitlines()
+    assert (lines[0], lines[3]) == ("SAME: nothing differs that counts", remark)
+    assert remark not in command("diff", a, a).out
+    sides = command("diff", a, b, "--json").json
+    assert (sides["a"]["judged_again"], sides["b"]["judged_again"]) == (True, False)
+
+
+def test_one_rule_over_the_same_events_that_comes_out_twice_is_a_contradiction(
+    command: Command,
+) -> None:
+    spec = changed(APPROVE, contracts=FORBIDDEN)
+    honest = write("a.json", spec)
+    flipped = write("b.json", spec, change=_flipped_by_another_version)
+    place = "scenarios/send.yaml::approve::never-sends"
+    told = dict(found(compared(command, honest, flipped), "outcomes"))[place]
+    assert told.startswith("fail -> pass (CONTRADICTION: the same rule over the same events): ")
+    # The twins: another rule of that name, and other events.
+    other = changed(APPROVE, contracts={"never-sends": {"never": {"type": "approval_rejected"}}})
+    told = dict(found(compared(command, honest, write("c.json", other)), "outcomes"))[place]
+    assert "CONTRADICTION" not in told
+    rejected = changed(spec, decision="reject")
+    told = dict(found(compared(command, honest, write("d.json", rejected)), "outcomes"))[place]
+    assert "CONTRADICTION" not in told
 
 
 def test_an_outcome_that_changed_is_named_with_both_words(command: Command) -> None:

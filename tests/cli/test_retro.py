@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evarness.bundle.canonical import canonical_digest
 from pytest_evarness.bundle.key import load_private_key, make_key
-from pytest_evarness.bundle.seal import Settings, binding_of
+from pytest_evarness.bundle.seal import Settings
 from tests.bundle.builder import (
     APPROVE,
     PENDING,
@@ -22,6 +21,7 @@ from tests.bundle.builder import (
     record_of,
     statement_of,
 )
+from tests.cli.sealing import resealed
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Command, Done
@@ -309,22 +309,81 @@ def test_a_bundle_that_says_otherwise_than_it_encloses_is_refused(
     assert "cannot be read as a bundle: " in done.err
 
 
+def remade(path: Path, change: Any = None, *, version: str = "0.0.9") -> None:
+    """The bundle as another version could have written it, unsigned."""
+    statement = json.loads(base64.b64decode(json.loads(path.read_bytes())["payload"]))
+    if change is not None:
+        change(statement)
+    statement["predicate"]["seal"]["engine"][0]["version"] = version
+    resealed(statement)
+    path.write_bytes(bundle_of(statement, None))
+
+
 def test_another_versions_words_are_not_held_against_it(command: Command) -> None:
     # The twin of a changed reason: here it may be that version's own way of saying it.
     path = written(command, APPROVE)
-    statement = json.loads(base64.b64decode(json.loads(path.read_bytes())["payload"]))
-    _reason(statement)
-    seal = statement["predicate"]["seal"]
-    seal["engine"][0]["version"] = "0.0.9"
-    seal["digest"] = canonical_digest({k: v for k, v in seal.items() if k != "digest"})
-    statement["subject"][-1]["digest"]["sha256"] = seal["digest"].removeprefix("sha256:")
-    for case in statement["predicate"]["cases"]:
-        for run in case["replicas"][0]["runs"]:
-            run["binding"] = binding_of(
-                seal["digest"], case["nodeid"], 0, run["label"], run["chain_digest"]
-            )
-    path.write_bytes(bundle_of(statement, None))
-    assert retro(command, path, EXACT).code == 0
+    remade(path, _reason)
+    done = retro(command, path, EXACT)
+    assert done.code == 0
+    assert "made by pytest-evarness 0.0.9: its findings were not judged again here" in done.out
+    assert retro(command, path, EXACT, "--json").json["bundle"]["judged_again"] is False
+    own = retro(command, written(command, APPROVE), EXACT, "--json")
+    assert own.json["bundle"]["judged_again"] is True
+
+
+def _flip(statement: dict[str, Any]) -> None:
+    (case,) = statement["predicate"]["cases"]
+    (replica,) = case["replicas"]
+    case["verdict"] = replica["verdict"] = "valid"
+    case["primary"] = None
+    found = next(one for one in replica["findings"] if one["id"] == "never-sends")
+    found.update(outcome="pass", score="1", reason="no event is a tool_called")
+
+
+def test_another_outcome_of_the_same_rule_over_the_same_events_is_a_contradiction(
+    command: Command,
+) -> None:
+    spec = changed(APPROVE, contracts={"never-sends": {"never": {"type": "tool_called"}}})
+    path = written(command, spec)
+    honest = retro(command, path, NEVER)
+    assert "CONTRADICTION" not in honest.out
+    assert "(then failed, the same rule)" in honest.out
+    remade(path)
+    assert "CONTRADICTION" not in retro(command, path, NEVER).out
+    remade(path, _flip)
+    done = retro(command, path, NEVER)
+    assert done.code == 1
+    assert "then: valid" in done.out
+    assert "(then passed, CONTRADICTION: the same rule over the same events gives" in done.out
+    assert "1 finding of the bundle contradicted: " in done.out.splitlines()[-1]
+    (found,) = retro(command, path, NEVER, "--json").json["cases"][0]["now"]["findings"]
+    assert (found["same_rule"], found["contradicts"]) == (True, True)
+    # The twins: another rule under the id, and the rule where what it is for has changed.
+    another = NEVER.replace("tool_called", "approval_rejected")
+    assert "CONTRADICTION" not in retro(command, path, another).out
+    elsewhere = APPLIES.replace("{APPLIES}", "{tools: [email.send]}")
+    assert "CONTRADICTION" not in retro(command, path, elsewhere).out
+
+
+def test_a_contradiction_is_no_clean_pass(command: Command) -> None:
+    rule = {"eventually": {"type": "run_finished"}}
+    path = written(command, changed(APPROVE, contracts={"ends": rule}))
+
+    def fail(statement: dict[str, Any]) -> None:
+        (case,) = statement["predicate"]["cases"]
+        (replica,) = case["replicas"]
+        case["verdict"] = replica["verdict"] = "invalid"
+        case["primary"] = "ends"
+        found = next(one for one in replica["findings"] if one["id"] == "ends")
+        found.update(outcome="fail", score="0", reason="no event is a run_finished")
+
+    ends = "contracts: {ends: {assert: {eventually: {type: run_finished}}}}\n"
+    remade(path)
+    assert retro(command, path, ends).code == 0
+    remade(path, fail)
+    done = retro(command, path, ends)
+    assert (done.code, "now: pass (retrospective)" in done.out) == (3, True)
+    assert "CONTRADICTION" in done.out
 
 
 def test_text_of_the_bundle_cannot_steer_the_terminal(command: Command) -> None:
