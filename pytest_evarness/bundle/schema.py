@@ -45,7 +45,20 @@ def check_shape(value: Any, check: Check, place: str = "statement") -> None:
     Raises:
         UnverifiedError: The first place that differs.
     """
-    check(value, place)
+    try:
+        check(value, place)
+    except _OtherFieldsError as error:
+        raise UnverifiedError(f"{error.problem}; {_OTHER_BUILD}") from None
+
+
+_OTHER_BUILD = (
+    "unless somebody changed it, it was made by another build of format 1, which gets its last"
+    " fields with the first release: make the bundle anew, or read it with the build that made it"
+)
+
+
+class _OtherFieldsError(UnverifiedError):
+    """A record has other fields than those of this build."""
 
 
 def _is(kind: type, word: str, name: str) -> Check:
@@ -73,6 +86,16 @@ def integer(value: Any, place: str) -> None:
         raise UnverifiedError(f"{place}: must be an integer (got {shown(value)})")
 
 
+def _format(value: Any, place: str) -> None:
+    """The format that this version reads."""
+    if type(value) is not int or value != 1:
+        raise UnverifiedError(
+            f"{place}: must be 1, the only format that this version reads (got {shown(value)});"
+            " read the bundle with the version that made it"
+        )
+
+
+_as(_format, {"enum": [1]})
 _as(whole, {"type": "integer", "minimum": 0})
 _as(integer, {"type": "integer"})
 
@@ -137,9 +160,9 @@ def record(fields: Mapping[str, Check]) -> Check:
         if value.keys() != names:
             for name in value:
                 if name not in names:
-                    raise UnverifiedError(f"{place}: unknown field {shown(name)}")
+                    raise _OtherFieldsError(f"{place}: unknown field {shown(name)}")
             missing = ", ".join(sorted(names - value.keys()))
-            raise UnverifiedError(f"{place}: missing field {missing}")
+            raise _OtherFieldsError(f"{place}: missing field {missing}")
         for name, inner in fields.items():
             inner(value[name], f"{place}.{name}")
 
@@ -243,7 +266,7 @@ CONTRACT = record(
 SEAL = record(
     {
         "digest": DIGEST,
-        "format": one_of(1),
+        "format": _format,
         "engine": list_of(PACKAGE, least=1),
         "plugins": list_of(PACKAGE),
         "nonce": matching(r"[0-9a-f]{32}", "32 hex digits"),

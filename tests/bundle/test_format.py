@@ -15,8 +15,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pytest_evarness.bundle.canonical import canonical_bytes, canonical_digest
 from pytest_evarness.bundle.envelope import PAYLOAD_TYPE, envelope_bytes, signed_bytes
 from pytest_evarness.bundle.key import PublicKey, SigningKey
+from pytest_evarness.bundle.schema import STATEMENT, check_shape, json_schema
 from pytest_evarness.bundle.seal import binding_of
 from pytest_evarness.core import c1
+from pytest_evarness.errors import UnverifiedError
 from tests.bundle.builder import APPROVE, WEIGHED, changed, statement_of
 from tests.bundle.test_mutation import ON_WORD
 
@@ -95,3 +97,53 @@ def test_the_limits_on_the_page_are_the_ones_in_force() -> None:
 
     assert f"{MAX_BUNDLE_BYTES // 2**20} MiB" in PAGE
     assert f"| {MAX_DEPTH} |" in PAGE
+
+
+def _lacks(seal: dict[str, Any]) -> None:
+    del seal["settings"]["min_scenarios"]
+
+
+def _has_more(seal: dict[str, Any]) -> None:
+    seal["later"] = []
+
+
+def _is_later(seal: dict[str, Any]) -> None:
+    seal["format"] = 2
+
+
+def _is_wrong(seal: dict[str, Any]) -> None:
+    seal["settings"]["min_scenarios"] = "two"
+
+
+OTHER_BUILD = "it was made by another build of format 1"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (_lacks, "seal.settings: missing field min_scenarios; unless somebody changed it, "),
+        (_has_more, 'predicate.seal: unknown field "later"; unless somebody changed it, '),
+        (
+            _is_later,
+            "seal.format: must be 1, the only format that this version reads (got 2); read",
+        ),
+        # The twin: a value of the wrong kind is nobody's format.
+        (_is_wrong, "seal.settings.min_scenarios: must be a count"),
+    ],
+)
+def test_a_bundle_of_another_build_of_the_format_is_told_as_one(change: Any, told: str) -> None:
+    statement = statement_of(APPROVE, signed=False)
+    check_shape(statement, STATEMENT)
+    change(statement["predicate"]["seal"])
+    with pytest.raises(UnverifiedError) as caught:
+        check_shape(statement, STATEMENT)
+    assert told in caught.value.problem
+    assert (OTHER_BUILD in caught.value.problem) is (change in (_lacks, _has_more))
+    assert ("make the bundle anew" in caught.value.problem) is (change in (_lacks, _has_more))
+
+
+def test_the_page_says_what_becomes_of_fields_before_the_first_release() -> None:
+    assert "`seal.format` is 1. Before the first release format 1 may still gain fields" in PAGE
+    assert json_schema(STATEMENT)["properties"]["predicate"]["properties"]["seal"]["properties"][
+        "format"
+    ] == {"enum": [1]}
