@@ -74,7 +74,8 @@ def main(args: argparse.Namespace) -> int:
             sys.stdout.write(f"{line}\n")
     if not args.json:
         sys.stdout.write(f"{summary(decided, len(traces))}\n")
-    for warning in (*given.warnings, *_misspelt(traces, registry)):
+    remarks = (*given.warnings, *judge.not_looked_at(), *_misspelt(traces, registry))
+    for warning in remarks:
         sys.stderr.write(f"{warning}\n")
     return exit_code(decided)
 
@@ -125,6 +126,22 @@ class _Judge:
                 yield entry, False
             else:
                 yield settled(entry, next(judged)), entry.status == "draft"
+
+    def not_looked_at(self) -> Iterator[str]:
+        """That contracts which are for some cases alone judged every run."""
+        entries = [entry for read, _ in self._by_types.values() for entry in read]
+        names = dict.fromkeys(
+            entry.id
+            for entry in entries
+            if not isinstance(entry, Finding) and entry.applies_to and entry.applies_to.lists
+        )
+        if names:
+            shown = ", ".join(list(names)[:_MAX_REMARKS])
+            more = f" and {len(names) - _MAX_REMARKS} more" if len(names) > _MAX_REMARKS else ""
+            yield _printable(
+                "remark: applies_to was not looked at, since a trace tells no graph, tags or mode:"
+                f" {shown}{more} judged every run"
+            )
 
     def _read(self, types: frozenset[str]) -> tuple[list[Contract | Finding], Evaluator]:
         from pytest_evarness.contract.evaluate import Evaluator

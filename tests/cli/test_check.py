@@ -257,3 +257,34 @@ def test_a_file_cut_between_two_lines_passes_nothing(command: Command) -> None:
     done = command("check", "cut.jsonl", "--contracts", never)
     assert done.code == 3
     assert "unfinished_run" in done.out
+
+
+@pytest.mark.parametrize(
+    ("applies", "is_told"),
+    [
+        ("applies_to: {tags: [payments]}", True),
+        ("applies_to: {node_types: [approval_gate]}", True),
+        ("applies_to: {always: true}", False),
+        ("owner: somebody", False),
+    ],
+)
+def test_that_applies_to_was_not_looked_at_is_said_once(
+    command: Command, good: str, applies: str, is_told: bool
+) -> None:
+    text = f"contracts: {{ends: {{{applies}, assert: {{eventually: {{type: run_finished}}}}}}}}\n"
+    for words in ((), ("--json",)):
+        done = command("check", good, good, "--contracts", contracts(text), *words)
+        assert done.code == 0
+        remark = (
+            "remark: applies_to was not looked at, since a trace tells no graph, tags or mode:"
+            " ends judged every run"
+        )
+        assert done.err.splitlines().count(remark) == (1 if is_told else 0)
+
+
+def test_the_remark_on_applies_to_is_short(command: Command, good: str) -> None:
+    body = "{applies_to: {tags: [x]}, assert: {eventually: {type: run_finished}}}"
+    many = "contracts:\n" + "".join(f"  c{number}: {body}\n" for number in range(13))
+    done = command("check", good, "--contracts", contracts(many))
+    (remark,) = [line for line in done.err.splitlines() if "applies_to" in line]
+    assert remark.endswith("c8, c9 and 3 more judged every run")
