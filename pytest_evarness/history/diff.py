@@ -58,6 +58,9 @@ _ITEM = (
     "selected",
     "why",
 )
+_RULE = frozenset({"assert", "applies_to", "vacuous"})
+"""Keys of a contract that say what is asked, and of whom."""
+_ANOTHER = "another definition"
 _CIRCUMSTANCES = ("time", "engine", "plugins", "git", "challenge", "subjects")
 
 
@@ -101,11 +104,16 @@ def compare(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Change]
 
     cases = {case.nodeid: case for case in judged_cases(first)}
     others = {case.nodeid: case for case in judged_cases(second)}
+    definitions = {
+        row["digest"]: row["text"]
+        for statement in (first, second)
+        for row in statement["predicate"]["seal"]["definitions"]
+    }
     pairs = [(cases[nodeid], others[nodeid]) for nodeid in cases if nodeid in others]
     return [
         *_verdict(first["predicate"], second["predicate"]),
-        *_contracts(first["predicate"]["seal"], second["predicate"]["seal"]),
-        *_plan(cases, others),
+        *_contracts(first["predicate"]["seal"], second["predicate"]["seal"], definitions),
+        *_plan(cases, others, definitions),
         *(change for a, b in pairs for change in _outcomes(a, b)),
         *(change for a, b in pairs for change in _inputs(a, b)),
         *(change for a, b in pairs for change in _digests(a, b)),
@@ -178,7 +186,9 @@ def _rows(
         yield mine.get(name), its.get(name)
 
 
-def _contracts(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[Change]:
+def _contracts(
+    first: Mapping[str, Any], second: Mapping[str, Any], definitions: Mapping[str, str]
+) -> Iterator[Change]:
     mine, its = _by_id(first["contracts"]), _by_id(second["contracts"])
     for name in sorted(mine.keys() | its.keys()):
         a, b = mine.get(name, {}), its.get(name, {})
@@ -197,7 +207,7 @@ def _contracts(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[
                 sorted(b, key=str),
             )
         for version in sorted(a.keys() & b.keys(), key=str):
-            yield from _same_version(f"{name}@{version}", a[version], b[version])
+            yield from _same_version(f"{name}@{version}", a[version], b[version], definitions)
     for name in ("overrides", "redefined"):
         a_rows = sorted(_text(row) for row in first[name])
         b_rows = sorted(_text(row) for row in second[name])
@@ -220,14 +230,38 @@ def _versions(rows: Mapping[Any, Any]) -> str:
     return ", ".join(str(version) for version in sorted(rows, key=str))
 
 
+def _redefined(a: Any, b: Any, definitions: Mapping[str, str]) -> str:
+    """What is another thing in the second of two definitions, by their digests.
+
+    A rule that is judged otherwise is another definition; who owns it, why it is there, or whether
+    it is deprecated is told as that.
+    """
+    one, other = (json.loads(definitions.get(digest or "", "null")) for digest in (a, b))
+    if not isinstance(one, dict) or not isinstance(other, dict) or "assert" not in one:
+        return _ANOTHER
+    keys = [key for key in [*one, *(key for key in other if key not in one)]
+            if one.get(key) != other.get(key)]  # fmt: skip
+    if _RULE.intersection(keys):
+        return _ANOTHER
+    return "the rule is the same: " + ", ".join(
+        f"{key} {_short(one.get(key))} -> {_short(other.get(key))}" for key in keys
+    )
+
+
 def _same_version(
-    name: str, first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]
+    name: str,
+    first: Sequence[Mapping[str, Any]],
+    second: Sequence[Mapping[str, Any]],
+    definitions: Mapping[str, str],
 ) -> Iterator[Change]:
     """One id and version in both: it must be one definition, which is what a version is for."""
     a = sorted({row["definition"] for row in first})
     b = sorted({row["definition"] for row in second})
     if a != b:
-        yield Change("contracts", name, "the same id and version with another definition", a, b)
+        only_one = len(a) == len(b) == 1
+        told = _redefined(a[0], b[0], definitions) if only_one else _ANOTHER
+        told = f" with {told}" if told == _ANOTHER else f"; {told}"
+        yield Change("contracts", name, f"the same id and version{told}", a, b)
     for field in ("owner", "gate", "severity", "untested", "origin"):
         values = [sorted({_text(row[field]) for row in rows}) for rows in (first, second)]
         if values[0] != values[1]:
@@ -245,7 +279,11 @@ def _only(section: str, place: str, in_a: Sequence[str], in_b: Sequence[str]) ->
 # -- the plan ----------------------------------------------------------------------------------
 
 
-def _plan(cases: Mapping[str, JudgedCase], others: Mapping[str, JudgedCase]) -> Iterator[Change]:
+def _plan(
+    cases: Mapping[str, JudgedCase],
+    others: Mapping[str, JudgedCase],
+    definitions: Mapping[str, str],
+) -> Iterator[Change]:
     for nodeid in cases:
         if nodeid not in others:
             yield Change("plan", nodeid, "planned in A alone", cases[nodeid].verdict, None)
@@ -260,7 +298,7 @@ def _plan(cases: Mapping[str, JudgedCase], others: Mapping[str, JudgedCase]) -> 
         for name in ("mode", "threshold", "waived"):
             yield from _field("plan", nodeid, a[name], b[name], _named(name, a, b))
         for item, other in _rows(a["items"], b["items"], "id"):
-            yield from _items(nodeid, item, other)
+            yield from _items(nodeid, item, other, definitions)
         ids = [[item["id"] for item in one["items"]] for one in (a, b)]
         if ids[0] != ids[1] and sorted(ids[0]) == sorted(ids[1]):
             yield Change("plan", nodeid, "its items stand in another order", *ids)
@@ -271,7 +309,10 @@ def _named(name: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
 
 
 def _items(
-    nodeid: str, item: Mapping[str, Any] | None, other: Mapping[str, Any] | None
+    nodeid: str,
+    item: Mapping[str, Any] | None,
+    other: Mapping[str, Any] | None,
+    definitions: Mapping[str, str],
 ) -> Iterator[Change]:
     if item is None or other is None:
         found = item or other or {}
@@ -283,7 +324,11 @@ def _items(
         return
     place = f"{nodeid}::{item['id']}"
     for name in _ITEM:
-        what = "another definition" if name == "definition" else _named(name, item, other)
+        what = (
+            _redefined(item[name], other[name], definitions)
+            if name == "definition"
+            else _named(name, item, other)
+        )
         yield from _field("plan", place, item[name], other[name], what)
 
 

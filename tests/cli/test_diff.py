@@ -149,6 +149,45 @@ def test_cases_of_one_plan_alone_are_named(command: Command) -> None:
     assert ("valid", "2 -> 1") in found(done, "verdict")
 
 
+SCENARIO = """\
+evarness: 1
+id: s
+subject: {graph: "pattern:single_shot_qa"}
+environment: {user_input: hi, llm: [{respond: {text: hello}}]}
+invariants: {ends: {}}
+"""
+CONTRACT = "contracts: {ends: {owner: o, rationale: r, MORE, assert: {eventually: {type: TYPE}}}}\n"
+
+
+def proved(command: Command, name: str, more: str, kind: str = "run_finished") -> Path:
+    Path("s").mkdir(exist_ok=True)
+    Path("s/s.yaml").write_text(SCENARIO, encoding="utf-8")
+    library = CONTRACT.replace("MORE", more).replace("TYPE", kind)
+    Path("s/contracts.yaml").write_text(library, encoding="utf-8")
+    done = command("prove", "s/s.yaml", "--unsigned", "-o", name)
+    assert done.code == 0, done.out + done.err
+    return Path(name)
+
+
+def test_what_changed_of_a_contract_with_the_same_rule_is_said(command: Command) -> None:
+    active = proved(command, "a.json", "status: active")
+    deprecated = proved(command, "b.json", "status: deprecated, severity: minor")
+    same = "the rule is the same: severity major -> minor, status active -> deprecated"
+    done = compared(command, active, deprecated)
+    assert ("ends@1", f"the same id and version; {same}") in found(done, "contracts")
+    assert ("s/s.yaml::default::ends", same) in found(done, "plan")
+    # The twins: another rule, and the same one for other cases.
+    for more, kind in (
+        ("status: deprecated", "node_finished"),
+        ("applies_to: {tags: [x]}", "run_finished"),
+        ("vacuous: indeterminate", "run_finished"),
+    ):
+        done = compared(command, active, proved(command, "c.json", more, kind))
+        told = "the same id and version with another definition"
+        assert ("ends@1", told) in found(done, "contracts")
+        assert ("s/s.yaml::default::ends", "another definition") in found(done, "plan")
+
+
 def test_deselection_threshold_and_mode_are_changes_of_the_plan(command: Command) -> None:
     a = write("a.json", WEIGHED)
     b = write(
