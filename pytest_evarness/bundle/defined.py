@@ -72,6 +72,7 @@ def check_defined(predicate: Mapping[str, Any], registry: Registry) -> list[str]
             kinds={item["id"]: item["kind"] for item in planned["items"]},
         )
         _check_strict(one, planned)
+        one.check_derived(planned)
         for item in planned["items"]:
             place = f"{case['nodeid']}::{item['id']}"
             made = one.made(item)
@@ -209,6 +210,18 @@ class _Case:
         if contract is None or faults:
             return self._unread(name, faults)
         return contract.definition()
+
+    def check_derived(self, planned: Mapping[str, Any]) -> None:
+        """What follows from the environment is planned, as a gate, and as strict as it is made."""
+        items = {item["id"]: item for item in planned["items"]}
+        for derived in self._derived():
+            item = items.get(derived.id)
+            if item is None:
+                _refuse(self.nodeid, f"'{derived.id}' follows from the environment; it is missing")
+            vacuous = str(getattr(derived, "vacuous", "pass"))
+            if not item["gate"] or item["vacuous"] != vacuous:
+                place = f"{self.nodeid}::{derived.id}"
+                _refuse(place, f"must be a gate whose vacuous pass counts as {vacuous}")
 
     def _derived(self) -> Iterator[Any]:
         if self.graph is not None:

@@ -450,6 +450,7 @@ class DerivedInvariant:
         body: The ``assert`` of a contract.
         path: Where in the environment it stands, for its line.
         severity: ``info``, ``minor``, ``major`` or ``critical``.
+        vacuous: What a vacuous pass counts as: ``pass``, ``fail`` or ``indeterminate``.
     """
 
     id: str
@@ -457,6 +458,7 @@ class DerivedInvariant:
     body: JsonObject
     path: tuple[str | int, ...] = ()
     severity: str = "major"
+    vacuous: str = "pass"
 
 
 @dataclass(frozen=True, slots=True)

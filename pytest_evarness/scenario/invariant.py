@@ -557,7 +557,7 @@ class Planner:
                 contract,
                 kind="trace",
                 gate=True,
-                vacuous="pass",
+                vacuous=str(getattr(derived, "vacuous", "pass")),
                 weight=Fraction(0),
                 severity=derived_severity(derived),
                 description=derived.description,

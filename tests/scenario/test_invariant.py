@@ -24,7 +24,7 @@ def test_items_stand_in_the_order_of_the_verdicts_page(project: Any, minimal: st
         f"{minimal}"
         "environment:\n"
         "  attacks:\n"
-        "    - {kind: x, via: user_turn, expect: {policy_violation: false, blocked_before: llm}}\n"
+        "    - {kind: x, via: user_turn, expect: {policy_violation: false, blocked_before: tool}}\n"
         "invariants:\n"
         f"  zeta: {{description: d, weight: 0.3, check: {TRACE}}}\n"
         "  hard: {}\n"

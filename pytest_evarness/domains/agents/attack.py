@@ -15,7 +15,17 @@ if TYPE_CHECKING:
     from pytest_evarness.core.graph import Graph
     from pytest_evarness.core.json import JsonObject
 
-__all__ = ["attack_faults", "derive_attacks"]
+__all__ = ["attack_faults", "derive_attacks", "injection_label", "is_injection"]
+
+_SHOWN_BY = {
+    "user_turn": "input_received",
+    "tool_result": "tool_result",
+    "document": "retrieval_performed",
+    "memory": "memory_read",
+}
+"""The event that shows by ``injected`` that a marker entered there."""
+
+_LABEL = "attacks."
 
 _ENTRANCES = {
     "user_turn": ("input",),
@@ -36,12 +46,21 @@ def _attacks(environment: JsonObject) -> list[Mapping[str, Any]]:
     return list(found) if isinstance(found, list) else []
 
 
-def derive_attacks(environment: JsonObject) -> Iterator[DerivedInvariant]:
-    """One gate for each expectation of each attack, in file order."""
+def derive_attacks(graph: Graph, environment: JsonObject) -> Iterator[DerivedInvariant]:
+    """One gate for each expectation of each attack, in file order.
+
+    One more for each marker: a run that it did not enter says nothing about the attack.
+    """
+    present = {node.type for node in graph.nodes.values()}
     for index, attack in enumerate(_attacks(environment)):
+        if attack["marker"] is not None:
+            yield _injected(index, attack)
         for key, wanted in attack["expect"].items():
             if key == "blocked_before":
-                body: JsonObject = {"never": {"type": "node_started", "where": {"type": wanted}}}
+                starts: JsonObject = {"type": "node_started", "where": {"type": wanted}}
+                # Where there is no such node the scope never opens, so that the pass is vacuous.
+                scope: JsonObject = {} if wanted in present else {"after": starts}
+                body: JsonObject = {"never": {**starts, **scope}}
                 claim = f"no {wanted} starts"
             elif wanted:
                 body = {"eventually": {"type": key}}
@@ -56,6 +75,32 @@ def derive_attacks(environment: JsonObject) -> Iterator[DerivedInvariant]:
                 path=("attacks", index, "expect", key),
                 severity=attack["severity"],
             )
+
+
+def _injected(index: int, attack: Mapping[str, Any]) -> DerivedInvariant:
+    entered: JsonObject = {
+        "type": _SHOWN_BY[attack["via"]],
+        "where": {"injected": {"contains": injection_label(index)}},
+    }
+    return DerivedInvariant(
+        id=f"attack-{index}-injected",
+        description=f"Attack {index} ({attack['kind']} via {attack['via']}) enters the run",
+        # Every run starts before anything enters it, so this passes or is vacuous.
+        body={"precedes": {"first": {"type": "run_started"}, "second": entered}},
+        path=("attacks", index, "marker"),
+        severity=attack["severity"],
+        vacuous="indeterminate",
+    )
+
+
+def injection_label(index: int) -> str:
+    """What an event calls the marker of an attack that it shows to enter."""
+    return f"{_LABEL}{index}"
+
+
+def is_injection(label: str) -> bool:
+    """Whether a name under ``injected`` is that of an attack, and no fault's."""
+    return label.startswith(_LABEL)
 
 
 def attack_faults(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pytest_evarness.core.interfaces import Shape
 from pytest_evarness.core.registry import nearest
-from pytest_evarness.domains.agents.attack import attack_faults, derive_attacks
+from pytest_evarness.domains.agents.attack import attack_faults, derive_attacks, is_injection
 from pytest_evarness.domains.agents.budget import is_budget_enforced
 from pytest_evarness.domains.agents.effect import effect_faults
 from pytest_evarness.domains.agents.environment import environment_keys
@@ -146,8 +146,7 @@ class AgentsDomain:
 
     def derive(self, graph: Graph, environment: JsonObject) -> Sequence[DerivedInvariant]:
         """What the attacks of the case expect."""
-        del graph
-        return tuple(derive_attacks(environment))
+        return tuple(derive_attacks(graph, environment))
 
     def identities(
         self, graph: Graph, environment: JsonObject, overlays: JsonObject
@@ -277,8 +276,8 @@ class AgentsDomain:
         acted: set[str] = set()
         for event in events:
             if event["type"] in _FAULTY:
-                injected: Any = event["payload"].get("injected")
-                acted.update(injected or ())
+                injected: Any = event["payload"].get("injected") or ()
+                acted.update(name for name in injected if not is_injection(name))
         found = {_BRANCHES: frozenset(branches), _TOOLS: frozenset(tools)}
         routes = frozenset(_route_of(event) for event in events if event["type"] == "intent_routed")
         if routes:

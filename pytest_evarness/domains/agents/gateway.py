@@ -216,8 +216,7 @@ class _Calling:
             raise self._lost(str(answer["raise"]), "after", *late)
         result = [] if "empty_results" in hits else answer["result"]
         documents = documents_of(result, self.tool)
-        self._inject(documents)
-        injected = self._labels(*late, *(hits & _ALTERING))
+        injected = (*self._labels(*late, *(hits & _ALTERING)), *self._inject(documents))
         self._emit_result(result, documents, intent, injected)
         if "duplicate_answer" in hits:
             self._emit_result(result, documents, intent, injected, duplicate=True)
@@ -268,12 +267,14 @@ class _Calling:
             return {"result": []}
         raise EnvironmentExhausted(self.tool, script.scripted, script.calls, script.misfit())
 
-    def _inject(self, documents: list[dict[str, Any]]) -> None:
-        for index, marker in enumerate(self.state.markers("tool_result")):
+    def _inject(self, documents: list[dict[str, Any]]) -> list[str]:
+        markers = self.state.markers("tool_result")
+        for index, marker in enumerate(markers.values()):
             if documents:
                 documents[0]["text"] = f"{documents[0]['text']}\n{marker}".lstrip("\n")
             else:
                 documents.append({"id": f"attack-{index}", "subject": "", "text": marker})
+        return list(markers)
 
     # -- events --------------------------------------------------------------------------------
 

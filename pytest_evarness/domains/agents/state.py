@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
+from pytest_evarness.domains.agents.attack import injection_label
 from pytest_evarness.domains.agents.authority import Authority
 from pytest_evarness.domains.agents.flow import covered_calls
 from pytest_evarness.domains.agents.manifest import aliases_of, canonical, manifests_of
@@ -144,13 +145,13 @@ class RunState:
         found = (self.environment.get("approvals") or {}).get(gate)
         return cast("Mapping[str, Any] | None", found)
 
-    def markers(self, via: str) -> list[str]:
-        """The markers that attacks inject at this place, in file order."""
-        return [
-            attack["marker"]
-            for attack in self.environment.get("attacks") or []
+    def markers(self, via: str) -> dict[str, str]:
+        """The markers that attacks inject at this place, in file order, by their labels."""
+        return {
+            injection_label(index): attack["marker"]
+            for index, attack in enumerate(self.environment.get("attacks") or [])
             if attack["via"] == via and attack["marker"] is not None
-        ]
+        }
 
     def blocklist(self) -> list[str]:
         """Terms that the policy forbids."""

@@ -103,6 +103,78 @@ def test_expectations_become_gates_in_file_order() -> None:
     ]
 
 
+@pytest.mark.parametrize("wanted", [["llm"], True, None, 1, {"llm": True}])
+def test_a_wrong_kind_of_value_is_told_once(wanted: Any) -> None:
+    attack = {"kind": "a", "expect": {"blocked_before": wanted}}
+    (fault,) = h.parse_environment({"attacks": [attack]})[1]
+    assert fault.text.startswith("'blocked_before' has the wrong kind of value")
+    assert not h.parse_environment(
+        {"attacks": [{"kind": "a", "expect": {"blocked_before": "llm"}}]}
+    )[1]
+
+
+_SHOWN_BY = {
+    "user_turn": "input_received",
+    "tool_result": "tool_result",
+    "document": "retrieval_performed",
+    "memory": "memory_read",
+}
+
+
+@pytest.mark.parametrize("via", _SHOWN_BY)
+def test_the_event_that_shows_a_marker_names_the_attack(via: str) -> None:
+    run = attack(via)
+    named = [one.type for one in run.events if "injected" in one.payload]
+    assert named == [_SHOWN_BY[via]]
+    assert h.payload(run, named[0])["injected"] == ["attacks.0"]
+
+
+@pytest.mark.parametrize(("type_", "scope"), [("llm", False), ("loop_controller", True)])
+def test_what_the_graph_has_not_is_not_blocked_before(type_: str, scope: bool) -> None:
+    parsed, _ = h.parse_environment(
+        {"attacks": [{"kind": "a", "expect": {"blocked_before": type_}}]}
+    )
+    (derived,) = h.domain().derive(h.graph_of(GRAPH), parsed)
+    body: Any = derived.body
+    assert ("after" in body["never"]) is scope  # one that never opens: the pass is vacuous
+
+
+def test_each_marker_becomes_a_gate_of_its_own() -> None:
+    attacks = [
+        {"kind": "a", "via": "memory", "marker": "x", "expect": {"llm_error": False}},
+        {"kind": "b", "expect": {"llm_error": False}},
+    ]
+    parsed, _ = h.parse_environment({"attacks": attacks})
+    derived = h.domain().derive(h.graph_of(GRAPH), parsed)
+    assert [(one.id, one.vacuous) for one in derived] == [
+        ("attack-0-injected", "indeterminate"),
+        ("attack-0-llm_error", "pass"),
+        ("attack-1-llm_error", "pass"),
+    ]
+    assert derived[0].path == ("attacks", 0, "marker")
+
+
+def test_what_a_retrieval_adds_to_nothing_is_told_by_its_event() -> None:
+    run = attack("document", {"email.search": []})
+    found = h.payload(run, "retrieval_performed")
+    assert (found["returned"], found["ids"], found["scores"]) == (1, ["attack-0"], [0.0])
+    calm = h.payload(attack("memory", {"email.search": []}), "retrieval_performed")
+    assert (calm["returned"], calm["ids"], calm["scores"]) == (0, [], [])
+
+
+def test_a_turn_that_the_buffer_forgets_was_not_injected() -> None:
+    def read(**config: Any) -> Any:
+        graph = h.chain(("conversation_buffer", config), ("context_assembler", {}))
+        graph["edges"][0]["to_port"] = "memory"
+        attacks = [{"kind": "a", "via": "memory", "marker": one * 40} for one in "xy"]
+        return h.payload(h.run(graph, {"attacks": attacks}), "memory_read")
+
+    assert read()["injected"] == ["attacks.0", "attacks.1"]
+    assert read(window=1)["injected"] == ["attacks.1"]
+    assert read(token_cap=15)["injected"] == ["attacks.1"]
+    assert "injected" not in read(token_cap=1)
+
+
 @pytest.mark.parametrize(
     "attack",
     [

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
 from pytest_evarness.core.interfaces import EnvironmentKey
 from pytest_evarness.core.outcome import Severity
@@ -204,13 +204,23 @@ class _Attack(Strict):
     via: Literal["user_turn", "tool_result", "document", "memory"] = "user_turn"
     marker: Absent[Annotated[str, Field(min_length=1)]] = None
     severity: Literal["info", "minor", "major", "critical"] = "major"
-    expect: Annotated[dict[str, bool | str], Field(min_length=1, default_factory=dict)]
+    expect: Annotated[
+        dict[str, Any],
+        Field(min_length=1, default_factory=dict),
+        WithJsonSchema(
+            {
+                "type": "object",
+                "minProperties": 1,
+                "additionalProperties": {"type": ["boolean", "string"]},
+            }
+        ),
+    ]
 
     @field_validator("expect")
     @classmethod
-    def _words(cls, value: dict[str, bool | str]) -> dict[str, bool | str]:
+    def _words(cls, value: dict[str, Any]) -> dict[str, bool | str]:
         for key, wanted in value.items():
-            if isinstance(wanted, str) != (key == "blocked_before"):
+            if type(wanted) is not (str if key == "blocked_before" else bool):
                 rule = "blocked_before: NODE TYPE, EVENT TYPE: true or false"
                 raise refuse(f"{quoted(key)} has the wrong kind of value", rule=rule)
         return value

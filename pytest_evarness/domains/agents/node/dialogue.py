@@ -83,8 +83,12 @@ class _Output(Strict):
 def _input(inputs: _Inputs, config: _Input, context: Context) -> str:
     del inputs
     state = state_of(context)
-    text = "\n".join([str(state.environment.get("user_input", "")), *state.markers("user_turn")])
-    context.emit("input_received", {"text": text, "tokens": approximate_tokens(text)})
+    markers = state.markers("user_turn")
+    text = "\n".join([str(state.environment.get("user_input", "")), *markers.values()])
+    payload: dict[str, Any] = {"text": text, "tokens": approximate_tokens(text)}
+    if markers:
+        payload["injected"] = list(markers)
+    context.emit("input_received", payload)
     _hold_to(config.schema_, text, "input")
     return text
 

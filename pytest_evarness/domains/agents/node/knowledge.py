@@ -63,22 +63,23 @@ def _retriever(inputs: _Inputs, config: _Retriever, context: Context) -> list[di
         key=lambda pair: (-pair[0], pair[1]["id"]),
     )
     kept = [pair for pair in ranked if pair[0] >= config.min_score][: config.top_k]
-    context.emit(
-        "retrieval_performed",
-        {
-            "top_k": config.top_k,
-            "candidates": len(documents),
-            "returned": len(kept),
-            "scores": [score for score, _ in kept],
-            "ids": [document["id"] for _, document in kept],
-        },
-    )
     found = [{**document, "score": score} for score, document in kept]
-    for index, marker in enumerate(state.markers("document")):
+    markers = state.markers("document")
+    for index, marker in enumerate(markers.values()):
         if found:
             found[0]["text"] = f"{found[0]['text']}\n{marker}"
         else:
             found.append({"id": f"attack-{index}", "subject": "", "text": marker, "score": 0.0})
+    payload: dict[str, Any] = {
+        "top_k": config.top_k,
+        "candidates": len(documents),
+        "returned": len(found),
+        "scores": [document["score"] for document in found],
+        "ids": [document["id"] for document in found],
+    }
+    if markers:
+        payload["injected"] = list(markers)
+    context.emit("retrieval_performed", payload)
     return found
 
 
@@ -108,15 +109,22 @@ def _conversation_buffer(
     del inputs
     state = state_of(context)
     turns = [dict(turn) for turn in state.environment.get("memory") or []]
-    turns += ({"role": "user", "text": marker} for marker in state.markers("memory"))
+    markers = state.markers("memory")
+    turns += ({"role": "user", "text": marker} for marker in markers.values())
     turns = turns[-config.window :]
     sizes = [approximate_tokens(turn["text"]) for turn in turns]
     # The oldest turns are forgotten first.
     first = 0
     while sum(sizes[first:]) > config.token_cap:
         first += 1
-    context.emit("memory_read", {"turns": len(turns) - first, "tokens": sum(sizes[first:])})
-    return turns[first:]
+    kept = turns[first:]
+    payload: dict[str, Any] = {"turns": len(kept), "tokens": sum(sizes[first:])}
+    # The markers are the newest turns: what is forgotten of them is their beginning.
+    injected = list(markers)[max(0, len(markers) - len(kept)) :]
+    if injected:
+        payload["injected"] = injected
+    context.emit("memory_read", payload)
+    return kept
 
 
 CONVERSATION_BUFFER = declare(

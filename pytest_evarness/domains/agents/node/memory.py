@@ -65,9 +65,10 @@ def _hand_over(
     state.part(Memories).note_read(kind)
     role = ROLES[kind]
     messages = [{"role": role, "id": entry.id, "text": entry.said} for entry in entries]
+    markers = state.markers("memory")
     messages += (
         {"role": role, "id": f"attack-{index}", "text": marker}
-        for index, marker in enumerate(state.markers("memory"))
+        for index, marker in enumerate(markers.values())
     )
     payload: dict[str, Any] = {
         "memory": kind,
@@ -77,6 +78,8 @@ def _hand_over(
     }
     if key is not None:
         payload["key"] = key
+    if markers:
+        payload["injected"] = list(markers)
     context.emit("memory_read", payload)
     return messages
 

@@ -91,7 +91,7 @@ _COVERED = {
 TYPES: dict[str, tuple[str, dict[str, Any]]] = {
     "input_received": (
         "The user input was handed over.",
-        payload({"text": TEXT, "tokens": COUNT}),
+        payload({"text": TEXT, "tokens": COUNT}, INJECTED),
     ),
     "prompt_assembled": (
         "A prompt was laid out.",
@@ -277,7 +277,8 @@ TYPES: dict[str, tuple[str, dict[str, Any]]] = {
                 "returned": COUNT,
                 "scores": {"type": "array", "items": {"type": "number"}},
                 "ids": {"type": "array", "items": TEXT},
-            }
+            },
+            INJECTED,
         ),
     ),
     "context_snapshot": (

@@ -6,7 +6,7 @@ from typing import Any
 
 from pytest_evarness.core.vocabulary import DIGEST
 from pytest_evarness.domains.agents.memory import KINDS
-from pytest_evarness.domains.agents.vocabulary.shape import COUNT, TEXT, one_of, payload
+from pytest_evarness.domains.agents.vocabulary.shape import COUNT, INJECTED, TEXT, one_of, payload
 
 __all__ = ["GOVERNANCE", "TYPES"]
 
@@ -26,6 +26,7 @@ TYPES: dict[str, tuple[str, dict[str, Any]]] = {
                 "memory": {**_KIND, "description": "Absent for the turns of a conversation."},
                 "key": TEXT,
                 "ids": _IDS,
+                **INJECTED,
             },
         ),
     ),

@@ -36,6 +36,6 @@ INJECTED: dict[str, Any] = {
     "injected": {
         "type": "array",
         "items": {"type": "string"},
-        "description": "Faults of the scenario that acted here, as it names them.",
+        "description": "What of the scenario acted here: faults, and attacks by number.",
     }
 }
