@@ -101,7 +101,7 @@ def main(args: argparse.Namespace) -> int:
             problem = f"{name}: cannot be written ({broken.strerror or broken})"
             raise UsageError(problem) from broken
     code = EXIT[written.holds]
-    text = _json(written, done, code) if args.json else _text(written, done)
+    text = _json(written, done, code) if args.json else _text(written, done, settings.root)
     sys.stdout.write(text)
     return code
 
@@ -137,8 +137,9 @@ def _publisher(args: argparse.Namespace, settings: Settings, engine: Any) -> Any
     )
 
 
-def _text(written: Written, done: list[tuple[str, CaseResult]]) -> str:
+def _text(written: Written, done: list[tuple[str, CaseResult]], root: Path) -> str:
     from pytest_evarness.core.outcome import Outcome
+    from pytest_evarness.core.raised import own_place
     from pytest_evarness.report.graded import despite_lines, remarks_on
     from pytest_evarness.report.text import clean, one_line
 
@@ -156,6 +157,9 @@ def _text(written: Written, done: list[tuple[str, CaseResult]]) -> str:
                         f" {mark} {finding.outcome.word:<13} {one_line(finding.id)}:"
                         f" {one_line(finding.reason, 600)}"
                     )
+                    place = own_place(result.run_a.raised, root)
+                    if finding.kind == "expect" and place is not None:
+                        lines.append(f"     raised at {one_line(place, 400)}")
                     remarks = remarks_on(finding.id, judgement.findings)
                     lines.extend(f"     {remark}" for remark in remarks)
             if wanted == "invalid":

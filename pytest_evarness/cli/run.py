@@ -85,7 +85,7 @@ def main(args: argparse.Namespace) -> int:
             write_error(f"a node tried to end the process (SystemExit({error.code!r}))")
             return EXIT["failed"]
     sys.stdout.flush()
-    _tell_end(run)
+    _tell_end(run, engine.settings.root)
     return EXIT[run.status]
 
 
@@ -199,7 +199,8 @@ _COLOURS = {
 }
 
 
-def _tell_end(run: Run) -> None:
+def _tell_end(run: Run, root: Path) -> None:
+    from pytest_evarness.core.raised import own_place
     from pytest_evarness.report.text import clean, one_line
 
     lines = [f"{run.status} after {len(run.events)} events"]
@@ -207,6 +208,9 @@ def _tell_end(run: Run) -> None:
     why = detail if isinstance(detail, str) else run.error
     if why is not None:
         lines[0] += f": {one_line(why, 600)}"
+    place = own_place(run.raised, root)
+    if place is not None:
+        lines.append(f"  raised at {one_line(place, 400)}")
     if run.pending is not None:
         node = one_line(run.pending["node"])
         lines.append(f"  waits for a decision at {node}: {one_line(run.pending['prompt'])}")

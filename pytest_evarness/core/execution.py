@@ -32,6 +32,7 @@ from pytest_evarness.core.interfaces import (
 from pytest_evarness.core.interpreter import own_builtins
 from pytest_evarness.core.outcome import Cause
 from pytest_evarness.core.printed import printed_without_secrets
+from pytest_evarness.core.raised import Lines, lines_of
 from pytest_evarness.core.sandbox import Guard
 from pytest_evarness.core.secret import Masker
 from pytest_evarness.core.stranger import SignalError, pass_on
@@ -99,6 +100,8 @@ class Run:
         error: What went wrong, for ``failed``, ``unscripted`` and ``unfinished``.
         world_text: The c1 text of the world at the end.
         is_perturbed: True for a run made in a mirror.
+        raised: Where a step of the user's own raised. Of this process alone: it crosses to no
+            other one, and enters no event and no digest.
     """
 
     events: Sequence[Event]
@@ -111,6 +114,7 @@ class Run:
     error: str | None = None
     world_text: str = EMPTY_WORLD
     is_perturbed: bool = False
+    raised: Lines = field(default=(), compare=False, repr=False)
 
     @property
     def texts(self) -> list[str]:
@@ -380,6 +384,7 @@ class _Engine:
         self._breach: _BreachError | None = None
         # Why the run was blocked, where it goes on for observation: its world is sealed by then.
         self.observed: str | None = None
+        self.raised: Lines = ()
 
     # -- the run ---------------------------------------------------------------------------
 
@@ -545,6 +550,8 @@ class _Engine:
         except BaseException as error:
             # Whatever a node raises ends in the trace, but for what this machine lacks.
             self._check_standing()
+            if is_custom:
+                self.raised = lines_of(error)
             if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
                 raise _MachineError(_reason(error)) from error
             raise _CrashError(_reason(error)) from error
@@ -712,6 +719,7 @@ class _Engine:
             error=self.error,
             world_text=world_text,
             is_perturbed=is_perturbed,
+            raised=self.raised,
         )
 
     # -- what a context reaches ------------------------------------------------------------

@@ -29,16 +29,25 @@ LETTERS = {
 
 
 def show(
-    case: Case, item: PlannedItem, finding: Finding, judgement: Judgement, *, trace_digest: str
+    case: Case,
+    item: PlannedItem,
+    finding: Finding,
+    judgement: Judgement,
+    *,
+    trace_digest: str,
+    raised: str | None = None,
 ) -> Shown:
     """How one item of a judged case shows.
+
+    Args:
+        raised: The place in the project where a step raised, if that is what ended run A.
 
     Source: docs/pytest.md, "What an item shows".
     """
     from pytest_evarness.report.graded import graded_properties
 
     how, category = _how(case, item, finding, judgement)
-    text = _text(item, finding, how, category)
+    text = _text(item, finding, how, category, raised)
     text = bounded(text, TEXT_LIMIT, whole="the bundle has it")
     payload: dict[str, Any] = {"how": how, "category": category, "text": text}
     properties = [
@@ -71,13 +80,15 @@ def _how(
     return "skip", "indeterminate"
 
 
-def _text(item: PlannedItem, finding: Finding, how: str, category: str | None) -> str:
+def _text(
+    item: PlannedItem, finding: Finding, how: str, category: str | None, raised: str | None
+) -> str:
     from pytest_evarness.report.finding import finding_text
 
     if how == "skip" and category is None:
         return first_line(finding.reason)
     # What graders say comes behind the verdict, in the summary: no number stands before it.
-    body = finding_text(finding, item)
+    body = finding_text(finding, item, raised=raised)
     if category == "indeterminate":
         from pytest_evarness.report.wording import causes_text
 

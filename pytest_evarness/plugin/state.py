@@ -365,12 +365,25 @@ class SessionState:
         index = next(i for i, item in enumerate(case.items) if item.id == planned.id)
         finding = result.judgement.findings[index]
         shown = show(
-            case, planned, finding, result.judgement, trace_digest=result.run_a.trace_digest
+            case,
+            planned,
+            finding,
+            result.judgement,
+            trace_digest=result.run_a.trace_digest,
+            raised=self._raised(planned, result),
         )
         if collected.result is None:
             self._keep(nodeid, result, shown.payload)
             collected.result, collected.trouble = result, None
         return shown
+
+    def _raised(self, planned: PlannedItem, result: CaseResult) -> str | None:
+        """Where the step raised whose error ended run A, told beside the end that was declared."""
+        if planned.kind != "expect" or result.run_a.status != "failed":
+            return None
+        from pytest_evarness.core.raised import own_place
+
+        return own_place(result.run_a.raised, self.config.rootpath)
 
     def _run(self, case: Case) -> CaseResult:
         store = self.store

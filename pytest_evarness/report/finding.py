@@ -17,16 +17,21 @@ if TYPE_CHECKING:
 __all__ = ["finding_text"]
 
 
-def finding_text(finding: Finding, item: PlannedItem, beside: Iterable[str] = ()) -> str:
+def finding_text(
+    finding: Finding, item: PlannedItem, beside: Iterable[str] = (), *, raised: str | None = None
+) -> str:
     """Several lines, the first a sentence that is complete in itself.
 
     Args:
         beside: What judges and persons say of it, one line each.
+        raised: ``path:LINE`` in the project where the error came up that it tells of.
     """
-    return "\n".join(_lines(finding, item, beside))
+    return "\n".join(_lines(finding, item, beside, raised))
 
 
-def _lines(finding: Finding, item: PlannedItem, beside: Iterable[str]) -> Iterator[str]:
+def _lines(
+    finding: Finding, item: PlannedItem, beside: Iterable[str], raised: str | None
+) -> Iterator[str]:
     yield finding.reason
     if finding.outcome is Outcome.PASS:
         return
@@ -42,6 +47,8 @@ def _lines(finding: Finding, item: PlannedItem, beside: Iterable[str]) -> Iterat
         yield f"  expected: {witness.expected}"
     if witness.observed is not None:
         yield f"  observed: {witness.observed}"
+    if raised is not None:
+        yield f"  raised:   {one_line(raised, 400)}"
     for seq in witness.events:
         text = witness.context.get(str(seq))
         yield f"  event:    {text if isinstance(text, str) else f'seq {seq}'}"

@@ -160,3 +160,45 @@ def test_a_folder_is_told_to_be_one_with_a_scenario_to_name(
     )
     Path("empty").mkdir()
     assert command(name, "empty").err.endswith("a folder; name one scenario file\n")
+
+
+RAISES = """\
+evarness: 1
+id: r
+subject:
+  graph:
+    ir_version: 1
+    id: r
+    nodes:
+      - {id: a, type: input}
+      - {id: b, type: python, config: {callable: "raising_in_cli:WHICH"}}
+      - {id: c, type: output}
+    edges: [{from: a, to: b}, {from: b, to: c}]
+environment: {user_input: hi}
+expect: {status: completed}
+"""
+RAISING = """
+def fails(inputs, config, context):
+    raise ValueError("no such row")
+
+
+def works(inputs, config, context):
+    return {"out": "done"}
+"""
+
+
+@pytest.mark.parametrize(("which", "is_told"), [("fails", True), ("works", False)])
+def test_where_a_step_raised_is_told(
+    command: Command, monkeypatch: pytest.MonkeyPatch, which: str, is_told: bool
+) -> None:
+    Path("raising_in_cli.py").write_text(RAISING, encoding="utf-8")
+    Path("r.yaml").write_text(RAISES.replace("WHICH", which), encoding="utf-8")
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    monkeypatch.delitem(sys.modules, "raising_in_cli", raising=False)
+    ran = command("run", "r.yaml")
+    assert (ran.code, "  raised at raising_in_cli.py:3\n" in ran.err) == (int(is_told), is_told)
+    proved = command("prove", "r.yaml", "--unsigned", "-o", "r.json")
+    assert ("     raised at raising_in_cli.py:3\n" in proved.out) is is_told
+    explained = command("explain", "r.json").out
+    assert "raising_in_cli.py" not in explained
+    assert ("ValueError: no such row" in explained) is is_told
