@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from pytest_evarness.core import c1
 from pytest_evarness.core.secret import Masker
 from pytest_evarness.world.sql import table as table_module
-from pytest_evarness.world.sql.table import Table, read_table, tables_record
+from pytest_evarness.world.sql.part import State, state_record
+from pytest_evarness.world.sql.table import Table, read_table
 from pytest_evarness.world.sql.value import Dated, cell, moment, plain
 
 
@@ -129,11 +130,11 @@ def test_a_secret_is_not_hashed() -> None:
 
 def test_a_snapshot_says_what_was_there_at_the_start() -> None:
     before, after = read(ROWS[:1]), read()
-    record: Any = tables_record("sqlite", {"t": after}, {"t": before, "gone": before})
+    record: Any = state_record("sqlite", State({"t": after}), State({"t": before, "gone": before}))
     assert record["type"] == "sqlite"
     assert record["dropped"] == ["gone"]
     (told,) = record["tables"]
     assert told["start"] == {"count": 1, "digest": before.digest}
     assert told["rows"] == [[1, "a"], [1, "a"], [2, None], [3, "c"]]
-    anew: Any = tables_record("sqlite", {"t": after}, {})
+    anew: Any = state_record("sqlite", State({"t": after}), State())
     assert [table["start"] for table in anew["tables"]] == [None]
