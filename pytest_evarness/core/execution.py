@@ -30,6 +30,7 @@ from pytest_evarness.core.interfaces import (
     ServiceDownError,
 )
 from pytest_evarness.core.interpreter import own_builtins
+from pytest_evarness.core.logged import logged_without_secrets
 from pytest_evarness.core.outcome import Cause
 from pytest_evarness.core.printed import printed_without_secrets
 from pytest_evarness.core.raised import Lines, lines_of
@@ -270,14 +271,14 @@ def execute(
     masker = Masker({name: (secrets or {})[name] for name in case.secrets})
     engine = _Engine(case, registry, masker, observers, log, world)
     if world is None:
-        with printed_without_secrets(masker), engine.deadline:
+        with printed_without_secrets(masker), logged_without_secrets(masker), engine.deadline:
             engine.run()
         return engine.result(is_perturbed=perturbed)
     world.begin(engine.clock)
     # The permission bits of what a step makes are part of the end state.
     umask = os.umask(0o022)
     try:
-        with printed_without_secrets(masker), engine.deadline:
+        with printed_without_secrets(masker), logged_without_secrets(masker), engine.deadline:
             engine.run()
     finally:
         os.umask(umask)
