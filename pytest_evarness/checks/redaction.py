@@ -1,19 +1,22 @@
 """``redaction``: what was redacted stands in no event after its redaction.
 
 A ``redaction_applied`` says where each datum entered, as a place in an earlier event, so the datum
-is read there and looked for in every later event; no report repeats it.
+is read there and looked for in every later event; no report repeats it. A text is compared in its
+plain form and without case, a number by its digits.
 
 Source: docs/checks/redaction.md.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_evarness.checks.found import bounded, bounded_text, found
 from pytest_evarness.checks.kind import CheckKind, Facts, Known, UnavailableError
+from pytest_evarness.core.disguise import plain_form
 from pytest_evarness.core.finding import Witness
 from pytest_evarness.core.matcher import CUT_BYTES
 from pytest_evarness.core.outcome import Cause, Outcome
@@ -34,6 +37,12 @@ MAX_DATA: Final = 1000
 """Data that one run's events are searched for."""
 
 _MAX_TOLD: Final = 5
+_LEAST_DIGITS: Final = 7
+"""Digits of a datum that is looked for by them alone; fewer stand in any text."""
+
+# Digits that only separators stand between are one number.
+_NUMBER = re.compile(r"[0-9](?:[ .()/+-]{0,3}[0-9])*")
+_NO_DIGIT = re.compile(r"[^0-9]+")
 
 _SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -50,21 +59,52 @@ _SCHEMA: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
+class _Read:
+    """One text as data are looked for in it.
+
+    Attributes:
+        written: The text.
+        folded: Its plain form without case.
+        numbers: The digits of each number in it, a line for each.
+    """
+
+    written: str
+    folded: str
+    numbers: str
+
+    @classmethod
+    def of(cls, text: str) -> _Read:
+        folded = plain_form(text).text.casefold()
+        numbers = (_NO_DIGIT.sub("", one) for one in _NUMBER.findall(folded))
+        return cls(text, folded, "\n".join(numbers))
+
+
+@dataclass(frozen=True, slots=True)
 class _Datum:
     """One datum that was redacted.
 
     Attributes:
         value: It itself; it stands in no finding.
+        sought: What is looked for: its digits, or its plain form in small letters.
+        is_number: Which of both.
         entered: ``seq`` of the event in which it stood first.
         place: That event and the path in it, in words.
         redacted: ``seq`` of its first redaction.
     """
 
     value: str
+    sought: str
+    is_number: bool
     kind: str
     entered: int
     place: str
     redacted: int
+
+    def stands_in(self, read: _Read) -> bool:
+        """Whether a text holds it, in whatever spelling."""
+        if self.value in read.written:
+            return True
+        return self.sought in (read.numbers if self.is_number else read.folded)
 
     def story(self) -> str:
         return (
@@ -179,12 +219,22 @@ def _data_of(
         for entry in payload.get("entered", ()):
             value, place = _value_at(entry, by_seq, event["seq"])
             if value not in data:
-                data[value] = _Datum(value, entry["kind"], entry["seq"], place, event["seq"])
+                where = (entry["kind"], entry["seq"], place, event["seq"])
+                data[value] = _Datum(value, *_sought(value), *where)
     if len(data) > MAX_DATA:
         raise UnavailableError(
             Cause.EVALUATOR_ERROR, f"{len(data)} data were redacted, and {MAX_DATA} are looked for"
         )
     return list(data.values()), doubts
+
+
+def _sought(value: str) -> tuple[str, bool]:
+    """What is looked for of a datum, and whether that is its digits."""
+    folded = plain_form(value).text.casefold()
+    found = _NO_DIGIT.sub("", folded)
+    is_number = len(found) >= _LEAST_DIGITS and not any(char.isalpha() for char in folded)
+    # Of a datum of unseen characters alone nothing would be left to look for.
+    return (found, True) if is_number else (folded or value, False)
 
 
 def _value_at(entry: Any, by_seq: Mapping[Any, TraceEvent], before: Any) -> tuple[str, str]:
@@ -209,8 +259,16 @@ def _value_at(entry: Any, by_seq: Mapping[Any, TraceEvent], before: Any) -> tupl
     return value[start:end], _place(entry["type"], entry["path"])
 
 
-def _place(name: str, path: Sequence[str | int]) -> str:
-    parts = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in path]
+def _place(name: str, path: Sequence[str | int], data: Sequence[_Datum] = ()) -> str:
+    """A place in words; a key that holds a datum is told by its kind."""
+    parts = []
+    for step in path:
+        if isinstance(step, int):
+            parts.append(f"[{step}]")
+        else:
+            read = _Read.of(step)
+            kind = next((one.kind for one in data if one.stands_in(read)), None)
+            parts.append(f".{step}" if kind is None else f".[{kind.upper()}]")
     return f"{name}{''.join(parts)}"
 
 
@@ -229,8 +287,9 @@ def _leaks(
             continue
         is_cut = False
         for path, text in _texts(event["payload"], ()):
-            for datum in [one for one in waiting if one.value in text]:
-                leaks.append((datum, event, _place(event["type"], path)))
+            read = _Read.of(text)
+            for datum in [one for one in waiting if one.stands_in(read)]:
+                leaks.append((datum, event, _place(event["type"], path, data)))
                 waiting.remove(datum)
                 open_data.remove(datum)
             is_cut = is_cut or len(text.encode("utf-8", "surrogatepass")) >= CUT_BYTES
@@ -240,9 +299,11 @@ def _leaks(
 
 
 def _texts(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Every text of a payload, keys included, with its place."""
+    """Every text and whole number of a payload, keys included, with its place."""
     if isinstance(value, str):
         yield path, value
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield path, str(value)
     elif isinstance(value, Mapping):
         for key in sorted(value):
             yield path, key

@@ -190,3 +190,51 @@ def test_what_is_no_check_of_this_type(value: dict[str, Any], said: str) -> None
     definition, (fault,) = Redaction().parse({"type": "redaction", **value}, known)
     assert definition == {}
     assert said in fault.text
+
+
+# -- other spellings -------------------------------------------------------------------------------
+
+
+def held(datum: str, kind: str, later: Any) -> Finding:
+    start = ("run_started", None, {"input": datum})
+    place = {**entry(kind=kind), "start": 0, "end": len(datum)}
+    applied = ("redaction_applied", "n2", {"count": 1, "rules_hit": [kind], "entered": [place]})
+    return judged(start, applied, ("llm_response", "n4", {"preview": later}), FINISH)
+
+
+@pytest.mark.parametrize(
+    ("datum", "kind", "later"),
+    [
+        (RAW, "email", "to Ada@Example.ORG"),
+        (RAW, "email", "to ada%40example.org"),
+        (RAW, "email", "to ada\uff20ex\u200bample.org"),
+        ("555-123-4567", "phone", "call 5551234567"),
+        ("555-123-4567", "phone", "call (555) 123\u20134567"),
+        ("4111 1111 1111 1111", "credit_card", 4111111111111111),
+        ("078-05-1120", "ssn", {"id": ["078.05.1120"]}),
+        ("B-77", "acme.badge", "badge b\u201177"),
+    ],
+)
+def test_a_datum_in_another_spelling_stands_again(datum: str, kind: str, later: Any) -> None:
+    finding = held(datum, kind, later)
+    assert finding.outcome.word == "fail"
+    assert "stands in event 2 (llm_response.preview" in finding.reason
+
+
+@pytest.mark.parametrize(
+    ("datum", "kind", "later"),
+    [
+        (RAW, "email", "to ada@example.com"),
+        ("555-123-4567", "phone", "call 5551234568, or 555, and then 1234567"),
+        ("078-05-1120", "ssn", 78051121),
+        ("B-77", "acme.badge", "badge b-78, and 77"),
+    ],
+)
+def test_another_datum_is_another_datum(datum: str, kind: str, later: Any) -> None:
+    assert held(datum, kind, later).outcome.word == "pass"
+
+
+def test_a_key_that_holds_a_datum_in_another_spelling_is_not_repeated() -> None:
+    finding = held(RAW, "email", {"Ada@Example.org": {"x": "ADA@example.org"}})
+    assert finding.outcome.word == "fail"
+    assert RAW not in str(finding).casefold()

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from pytest_evarness.core.disguise import plain_form
 from pytest_evarness.domains.agents.vocabulary import PERSONAL
 
 if TYPE_CHECKING:
@@ -20,18 +21,24 @@ __all__ = ["MAX_ENTERED", "Redaction", "kinds_in", "redact", "scrub", "tell_reda
 MAX_ENTERED: Final = 50
 """Data whose place of entry one event lists; the others are counted."""
 
-# Each expression starts only where no earlier character could belong to the same match, so a
-# long text costs one pass. Longer forms first: a card number holds what looks like a phone number.
+# They look at the plain form of a text. Each expression starts only where no earlier character
+# could belong to the same match and is bounded, so a long text costs one pass. Longer forms first:
+# a card number holds what looks like a phone number.
+_GAP = "(?: ?- ?| )?"
 _PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
     "email": re.compile(
-        r"(?<![\w.%+-])[\w.%+-]{1,64}"
-        r"@(?:[A-Za-z0-9][A-Za-z0-9-]{0,62}\.){1,8}[A-Za-z]{2,24}\b"
+        r"(?<![\w.%+-])[\w.%+-][\w.%+'-]{0,63}"
+        r"@(?:[^\W_](?:[^\W_]|-){0,62}\.){1,8}(?:xn--[A-Za-z0-9-]{1,59}|[^\W\d_]{2,24})\b"
     ),
-    "credit_card": re.compile(r"(?<![\d-])\d(?:[ -]?\d){12,15}(?![ -]?\d)"),
-    "ssn": re.compile(r"(?<![\d-])\d{3}-\d{2}-\d{4}(?![\d-])"),
+    "credit_card": re.compile(
+        rf"(?<![\d+])(?<!\d[ -])\d(?:{_GAP}\d){{12,18}}(?!{_GAP}\d)"
+        rf"|(?<=\+)\d(?:{_GAP}\d){{15,18}}(?!{_GAP}\d)"
+        r"|(?<![\d.])(?:\d{4}\.\d{4}\.\d{4}\.\d{4}|\d{4}\.\d{6}\.\d{5})(?!\.?\d)"
+    ),
+    "ssn": re.compile(r"(?<!\d)(?<!\d[ .-])\d{3}(?P<gap> ?- ?|[ .])\d{2}(?P=gap)\d{4}(?![ .-]?\d)"),
     "phone": re.compile(
-        r"(?<![\w+])(?:\+\d{8,15}"
-        r"|(?:\+?\d{1,3}[ .-])?(?:\(\d{3}\)[ ]?|\d{3}[ .-])\d{3}[ .-]\d{4})(?!\d)"
+        r"(?<![\d+])(?:\+\d(?:[ .()/-]{0,3}\d){7,14}(?!\d)"
+        r"|(?:\d{1,3}[ .-])?(?:\(\d{3}\) ?|\d{3}[ .-])\d{3}[ .-]\d{4}(?!\d))"
     ),
 }
 assert tuple(_PATTERNS) == PERSONAL, "the vocabulary names the kinds in their order"
@@ -95,7 +102,16 @@ def redact(
 
 
 def _spans(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    return (match.span() for match in pattern.finditer(text))
+    """The parts of ``text`` whose plain form matches."""
+    plain = plain_form(text)
+    end = 0
+    for match in pattern.finditer(plain.text):
+        start, stop = plain.written(*match.span())
+        # One written character may stand for the end of one match and the start of the next.
+        start = max(start, end)
+        if start < stop:
+            yield start, stop
+            end = stop
 
 
 def _replace(

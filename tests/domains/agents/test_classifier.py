@@ -33,6 +33,14 @@ def classified(text: str, **config: Any) -> dict[str, Any]:
         ("the API key", "secret", ["secret:api key"]),
         ("passwords are none", "public", []),
         (
+            "the pass\u200bword, in an API\u00a0\nkey",
+            "secret",
+            ["secret:api key", "secret:password"],
+        ),
+        ("\uff50assword %63redentials", "secret", ["secret:credentials", "secret:password"]),
+        ("pass word", "public", []),
+        ("+44 20 7946 0958", "personal", ["personal:phone"]),
+        (
             "confidential: the password of 078-05-1120",
             "secret",
             ["internal:confidential", "personal:ssn", "secret:password"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from pytest_evarness.core.vocabulary import check_event
 from pytest_evarness.domains.agents.extension import INTERCEPTOR_RULE, REDACTION_RULE
 from pytest_evarness.domains.agents.personal import MAX_ENTERED, redact
 from tests.domains.agents import harness as h
+from tests.effort import calls_of
 
 TEXT = "ada@example.org, 078-05-1120, 555-123-4567, 4111 1111 1111 1111"
 CLEAN = "[EMAIL], [SSN], [PHONE], [CREDIT_CARD]"
@@ -71,6 +73,79 @@ def test_nothing_is_told_where_nothing_was_replaced() -> None:
 def test_what_is_refused_when_the_graph_is_read(config: dict[str, Any], fix: str | None) -> None:
     found = h.remarks(h.chain(("input", {}), ("redaction_rules", config), ("output", {})))
     assert [one.fix for one in found if one.level == "error"] == [fix]
+
+
+# -- disguises -------------------------------------------------------------------------------------
+
+DISGUISED = [
+    ("123\u201345\u20136789", "ssn"),
+    ("123 45 6789", "ssn"),
+    ("SSN-123.45.6789", "ssn"),
+    ("\u0661\u0662\u0663-\u0664\u0665-\u0666\u0667\u0668\u0669", "ssn"),
+    ("12\u200b3-45-6789", "ssn"),
+    ("4111\u00a01111\u20111111 1111", "credit_card"),
+    ("4111  1111  1111  1111", "credit_card"),
+    ("4111.1111.1111.1111", "credit_card"),
+    ("6011000990139424123", "credit_card"),
+    ("no-4111111111111111", "credit_card"),
+    ("+4111111111111111", "credit_card"),
+    ("ada@ex\u00e4mple.org", "email"),
+    ("ada\uff20example.org", "email"),
+    ("ada%40example.org", "email"),
+    ("ada&#64;example.org", "email"),
+    ("ada\\u0040example.org", "email"),
+    ("o'brien@example.org", "email"),
+    ("ada@xn--exmple-cua.xn--p1ai", "email"),
+    ("+44 20 7946 0958", "phone"),
+    ("+49 (0)30 123456", "phone"),
+]
+ALIKE = [
+    "192.168.100.200 192.168.100.201",
+    "2026-11-30T12:00:00.000",
+    "order 12345678",
+    "12-345-6789",
+    "1234-56-78901",
+    "411111111111",
+    "41111111111111111111",
+    "ada@localhost",
+    "100%40",
+    "@example.org",
+]
+
+
+@pytest.mark.parametrize(("datum", "kind"), DISGUISED)
+def test_a_datum_is_found_in_whatever_spelling(datum: str, kind: str) -> None:
+    made = redact(f"see {datum}\u2026 and go")
+    assert made.counts == {kind: 1}
+    before, mark, after = made.text.partition(f"[{kind.upper()}]")
+    # Exactly the datum is replaced: what stands around it stays as it was written.
+    (found,) = made.data
+    assert f"{before}{found}{after}" == f"see {datum}\u2026 and go"
+    assert mark
+    assert datum.endswith(found)
+
+
+@pytest.mark.parametrize("text", ALIKE)
+def test_what_only_looks_alike_stays(text: str) -> None:
+    assert redact(text).text == text
+
+
+def test_every_node_that_looks_for_personal_data_sees_through_a_disguise() -> None:
+    written = "ada%40example.org"
+    for kind in ("redaction_rules", "interceptor"):
+        run = h.run(h.chain(("input", {}), (kind, {}), ("output", {})), {"user_input": written})
+        (entry,) = h.payload(run, "redaction_applied")["entered"]
+        assert at(run, entry) == written
+    graph = h.chain(("input", {}), ("semantic_memory", {}), ("context_assembler", {}))
+    graph["edges"][1]["to_port"] = "memory"
+    run = h.run(graph, {"user_input": f"Remember: my address is {written}."})
+    assert written not in str(h.payloads(run, "memory_write"))
+
+
+@pytest.mark.parametrize("piece", ["1 ", "1-", "a.", "a'", "a@", "+1", "1\u2011", "a@a.", "(1)"])
+def test_a_long_text_costs_one_pass(piece: str) -> None:
+    once, twice = (calls_of(partial(redact, piece * n)) for n in (2_000, 4_000))
+    assert twice <= 2 * once + 200
 
 
 # -- where it entered ------------------------------------------------------------------------------
