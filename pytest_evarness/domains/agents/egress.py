@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from pytest_evarness.core.interfaces import NodeBlocked
@@ -12,6 +12,7 @@ from pytest_evarness.domains.agents.vocabulary import CLASSIFICATIONS
 
 if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Context
+    from pytest_evarness.domains.agents.extension import Classified
     from pytest_evarness.domains.agents.state import RunState
 
 __all__ = [
@@ -32,7 +33,7 @@ DESTINATIONS: Final = ("sim", "local", "cloud", "network")
 MODES: Final = ("off", "warn", "enforce")
 """What the gate does, from nothing to stopping."""
 
-EGRESS_EVENTS: Final = ("egress_checked", "egress_denied")
+EGRESS_EVENTS: Final = ("content_classified", "egress_checked", "egress_denied")
 """What a node that passes the gate may emit."""
 
 _LEGAL: Final[Mapping[str, tuple[str, ...]]] = {
@@ -64,6 +65,7 @@ class Egress:
         destination: Where the model of the run is.
         has_tiers: Whether the scenario describes tiers.
         is_routed: Whether a router chose among them.
+        classifiers: Those that armed the gate, by name.
     """
 
     classification: str = "public"
@@ -71,6 +73,7 @@ class Egress:
     destination: str = "sim"
     has_tiers: bool = False
     is_routed: bool = False
+    classifiers: dict[str, Callable[[str], Classified]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, state: RunState) -> Self:
@@ -88,13 +91,35 @@ class Egress:
             self.classification = classification
         self.mode = max(self.mode, mode, key=MODES.index)
 
-    def allow(self, destination: str, named: Mapping[str, str], context: Context) -> bool:
-        """Let pass or refuse what is about to go to ``destination``; True lets pass.
+    def look(self, text: str, context: Context) -> None:
+        """Raise the mark where a text that is about to leave holds more than the run did so far.
+
+        What a tool brought, a memory held or a prompt adds stood before no classifier.
+        """
+        for name in sorted(self.classifiers):
+            made = self.classifiers[name](text)
+            if is_at_least(self.classification, made.classification):
+                continue
+            self.classification = made.classification
+            context.emit(
+                "content_classified",
+                {
+                    "classification": made.classification,
+                    "signals": list(made.signals),
+                    "run_classification": made.classification,
+                },
+            )
+
+    def allow(
+        self, destination: str, text: str, named: Mapping[str, str], context: Context
+    ) -> bool:
+        """Let pass or refuse ``text``, which is about to go to ``destination``; True lets pass.
 
         ``verdict`` says what happens: a warning lets pass, so it is an ``allow``.
         """
         if self.mode == "off":
             return True
+        self.look(text, context)
         legal = is_legal(self.classification, destination)
         passes = legal or self.mode == "warn"
         payload: dict[str, Any] = {
@@ -121,22 +146,42 @@ def classification_of(context: Context) -> str:
     return state_of(context).part(Egress).classification
 
 
-def allow_model(context: Context) -> None:
+def allow_model(text: str, context: Context) -> None:
     """The gate before a model call; the model is where the tier in force says, else simulated.
+
+    Args:
+        text: All that the model is shown.
+        context: Of the node.
 
     Raises:
         NodeBlocked: What the run holds must not go there.
     """
     state = state_of(context)
     egress = state.part(Egress)
-    if not egress.allow(egress.destination, {"provider": state.provider}, context):
+    if not egress.allow(egress.destination, text, {"provider": state.provider}, context):
         raise NodeBlocked(
             f"egress: what is {egress.classification} must not go to {egress.destination}"
         )
 
 
-def allow_tool(tool: str, manifest: Mapping[str, Any], context: Context) -> bool:
+def allow_tool(
+    tool: str, args: Mapping[str, Any], manifest: Mapping[str, Any], context: Context
+) -> bool:
     """The gate before a tool call: ``outbound`` is the network, everything else is local."""
     outbound = manifest["safety"]["network"] == "outbound"
     egress = state_of(context).part(Egress)
-    return egress.allow("network" if outbound else "local", {"tool": tool}, context)
+    destination = "network" if outbound else "local"
+    return egress.allow(destination, "\n".join(_leaves(args)), {"tool": tool}, context)
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """Every text, key and number of a JSON value."""
+    if isinstance(value, Mapping):
+        for key in sorted(value):
+            yield key
+            yield from _leaves(value[key])
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for one in value:
+            yield from _leaves(one)
+    else:
+        yield str(value)

@@ -105,7 +105,7 @@ class _Calling:
         error = ""
         for attempt in range(1, self.request.retries + 2):
             rule = self._authorise(manifest)
-            if not allow_tool(self.tool, manifest, self.context):
+            if not allow_tool(self.tool, self.args, manifest, self.context):
                 self._deny("egress")
             admit_tool_call(self.context)
             self._announce(manifest, rule, name)

@@ -186,3 +186,64 @@ def test_the_gate_enforces_where_nothing_is_reached_without_it() -> None:
     assert not enforcing(("input", {}), classifier("warn"), LLM)
     assert not enforcing(("input", {}), classifier("off"), LLM)
     assert enforcing(("input", {}), classifier("warn"), classifier(), LLM)
+
+
+# -- what comes in behind the classifier -----------------------------------------------------------
+
+FOUND: dict[str, Any] = {"result": [{"text": "the password is swordfish, ada@example.org"}]}
+
+
+def searching(mode: str, found: Any, query: str) -> Run:
+    """A loop that reads a file and asks the net with what stands in it."""
+    loop = ("loop_controller", {"tools": ["fs.search", "web.search"], "require_evidence": False})
+    graph = h.chain(("input", {}), classifier(mode), loop, ("output", {}))
+    turns: list[Any] = [
+        {"action": {"tool": "fs.search", "input": {"query": "it"}}},
+        {"action": {"tool": "web.search", "input": {"query": query}}},
+        {"respond": {"text": "fine"}},
+    ]
+    tools = {"fs.search": [found], "web.search": [{"result": []}]}
+    return h.run(graph, {"user_input": "find it", "react": turns, "tools": tools})
+
+
+def test_what_a_tool_brings_is_looked_at_before_it_leaves() -> None:
+    run = searching("enforce", FOUND, "swordfish")
+    assert run.status == "blocked"
+    first, second = h.payloads(run, "content_classified")
+    assert (first["run_classification"], second["run_classification"]) == ("public", "secret")
+    assert second["signals"] == ["personal:email", "secret:password"]
+    assert h.payload(run, "egress_denied")["destination"] == "sim"
+
+
+def test_what_a_model_asks_a_tool_for_is_looked_at() -> None:
+    run = searching("enforce", {"result": []}, "who is ada%40example.org")
+    assert run.status == "blocked"
+    denied = h.payload(run, "egress_denied")
+    assert denied == {
+        "destination": "network", "classification": "personal", "tool": "web.search",
+    }  # fmt: skip
+    assert h.payload(run, "policy_decision")["rule"] == "egress"
+
+
+def test_what_holds_nothing_new_is_told_no_second_time() -> None:
+    run = searching("enforce", {"result": [{"text": "sunny"}]}, "weather")
+    assert run.status == "completed"
+    assert len(h.payloads(run, "content_classified")) == 1
+    assert all(one["verdict"] == "allow" for one in h.payloads(run, "egress_checked"))
+
+
+def test_a_warning_tells_what_left_and_off_looks_at_nothing() -> None:
+    warned = searching("warn", FOUND, "swordfish")
+    assert warned.status == "completed"
+    assert h.payloads(warned, "egress_checked")[-1]["warned"] is True
+    off = searching("off", FOUND, "swordfish")
+    assert len(h.payloads(off, "content_classified")) == 1
+    assert "egress_checked" not in h.types(off)
+
+
+def test_what_a_prompt_adds_is_looked_at() -> None:
+    nodes = [("input", {}), classifier(), ("llm", {"system": "The api key is 7."})]
+    run = h.run(h.chain(*nodes, ("output", {})), {**SAID, "user_input": "find it"})
+    assert run.status == "blocked"
+    plain = h.run(h.chain(*nodes[:2], LLM, ("output", {})), {**SAID, "user_input": "find it"})
+    assert plain.status == "completed"

@@ -115,8 +115,9 @@ def judged_text(inputs: Mapping[str, list[Any]], context: Context) -> str:
     Raises:
         NodeBlocked: What the run holds must not go to a model.
     """
-    allow_model(context)
-    return joined(inputs.get("in", []))
+    text = joined(inputs.get("in", []))
+    allow_model(text, context)
+    return text
 
 
 def ask(context: Context, judge: str, dimensions: Sequence[str], text: str) -> Said | Silent:

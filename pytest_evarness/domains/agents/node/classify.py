@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field
@@ -83,6 +84,10 @@ def _data_classifier(
     made = _classified(text, config.classifier, context)
     egress = state_of(context).part(Egress)
     egress.classify(made.classification, config.egress)
+    if config.egress != "off":
+        egress.classifiers[config.classifier] = partial(
+            _classified, name=config.classifier, context=context
+        )
     context.emit(
         "content_classified",
         {

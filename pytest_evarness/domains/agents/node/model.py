@@ -65,7 +65,7 @@ def ask_model(
     """
     state = state_of(context)
     tokens = approximate_tokens(text)
-    allow_model(context)
+    allow_model(text, context)
     max_tokens = admit_model_call(tokens, max_tokens, context)
     settings = {"temperature": temperature, "max_tokens": max_tokens}
     context.emit(
