@@ -7,7 +7,6 @@ Source: docs/reports.md, "What a reader sees first".
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -30,7 +29,7 @@ from pytest_evarness.report.graded import (
     review_line,
 )
 from pytest_evarness.report.judged import JudgedCase, JudgedItem, judged_cases
-from pytest_evarness.report.text import bounded, clean, one_line
+from pytest_evarness.report.text import bounded, clean, one_line, short_digests
 from pytest_evarness.report.wording import MEANINGS, side_sentence
 from pytest_evarness.report.world import world_lines
 
@@ -70,8 +69,6 @@ _STOPS = frozenset(
         "run_paused",
     }
 )
-
-_DIGEST = re.compile(r"(sha256:[0-9a-f]{12})[0-9a-f]{52}")
 
 
 def explain(statement: Mapping[str, Any], target: str | None = None) -> str:
@@ -595,7 +592,7 @@ def _listed(events: Sequence[TraceEvent]) -> Iterator[str]:
 def _event(event: TraceEvent, mark: str = " ") -> str:
     node = "-" if event["node_id"] is None else str(event["node_id"])
     # The head of a digest is enough to see that two are one; the whole is in the bundle.
-    payload = _DIGEST.sub(r"\1…", shown(event["payload"], 2000))
+    payload = short_digests(shown(event["payload"], 2000))
     return (
         f"  {mark} {event['seq']:>4}  {one_line(event['type']):<20}  {one_line(node, 60):<8}"
         f"  {one_line(payload, 300)}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.outcome import Outcome
-from pytest_evarness.report.text import one_line
+from pytest_evarness.report.text import one_line, short_digests
 from pytest_evarness.report.wording import side_sentence
 
 if TYPE_CHECKING:
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from pytest_evarness.core.plan import PlannedItem
 
 __all__ = ["finding_text"]
+
+_PAYLOAD = 400
+"""Characters of an event's payload."""
 
 
 def finding_text(
@@ -33,43 +37,63 @@ def _lines(
     finding: Finding, item: PlannedItem, beside: Iterable[str], raised: str | None
 ) -> Iterator[str]:
     yield finding.reason
-    if finding.outcome is Outcome.PASS:
-        return
+    if finding.outcome is not Outcome.PASS:
+        for label, text in _rows(finding, item, beside, raised):
+            # Labels in one column, as wide as the longest of them.
+            yield f"  {label + ':':<11}{text}"
+
+
+def _rows(
+    finding: Finding, item: PlannedItem, beside: Iterable[str], raised: str | None
+) -> Iterator[tuple[str, str]]:
     fault = side_sentence(finding)
     if fault is not None and finding.outcome is Outcome.INDETERMINATE:
-        yield f"  fault:    {fault}"
-    yield f"  severity: {finding.severity.value}{', a gate' if item.gate else ''}"
+        yield "fault", fault
+    yield "severity", f"{finding.severity.value}{', a gate' if item.gate else ''}"
     if item.description and item.description != finding.reason:
         # Whoever wrote the rule could begin a line of a report, or of a CI's log, with it.
-        yield f"  rule:     {one_line(item.description, len(item.description))}"
+        yield "rule", one_line(item.description, len(item.description))
     witness = finding.witness
     if witness.expected is not None:
-        yield f"  expected: {witness.expected}"
+        yield "expected", witness.expected
     if witness.observed is not None:
-        yield f"  observed: {witness.observed}"
+        yield "observed", witness.observed
     if raised is not None:
-        yield f"  raised:   {one_line(raised, 400)}"
+        yield "raised", one_line(raised, 400)
     for seq in witness.events:
-        text = witness.context.get(str(seq))
-        yield f"  event:    {text if isinstance(text, str) else f'seq {seq}'}"
+        yield "event", _event(seq, witness.context.get(str(seq)))
     for entry in witness.entries:
-        yield f"  world:    {entry}"
+        yield "world", entry
     for claim in witness.absent:
-        yield f"  absent:   {claim}"
+        yield "absent", claim
     for candidate in witness.nearest:
         fields = cast("dict[str, Any]", candidate)
-        yield f"  nearest:  seq {fields.get('seq')}: {fields.get('why')}"
+        yield "nearest", f"seq {fields.get('seq')}: {fields.get('why')}"
     for note in witness.notes:
-        yield f"  note:     {note}"
+        yield "note", note
     for words in beside:
-        yield f"  beside:   {words}"
+        yield "beside", words
     if finding.leaning is not None:
-        yield f"  leaning:  {finding.leaning.word}, if the run ended now"
+        yield "leaning", f"{finding.leaning.word}, if the run ended now"
     if finding.looked_at:
-        yield f"  looked at: {'; '.join(finding.looked_at)}"
+        yield "looked at", "; ".join(finding.looked_at)
     definition = cast("dict[str, Any]", item.definition or {})
     for name in ("owner", "rationale"):
         if definition.get(name):
-            yield f"  {name + ':':<9} {shown(definition[name], 400)[1:-1]}"
+            yield name, shown(definition[name], 400)[1:-1]
     if item.path:
-        yield f"  defined:  {item.path}:{item.line}"
+        yield "defined", f"{item.path}:{item.line}"
+
+
+def _event(seq: int, text: object) -> str:
+    """What happened first, then with what; the bundle and ``explain`` have it whole."""
+    if not isinstance(text, str):
+        return f"seq {seq}"
+    try:
+        event = json.loads(text)
+        kind, node, payload = event["type"], event["node_id"], event["payload"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return f"seq {seq}: {text}"  # a long one, of which the bundle has the beginning
+    place = "" if node is None else f" at {node}"
+    values = short_digests(shown(payload, _PAYLOAD))
+    return one_line(f"seq {seq}, {kind}{place}: {values}", 2 * _PAYLOAD)

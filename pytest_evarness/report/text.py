@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["bounded", "clean", "first_line", "one_line"]
+__all__ = ["bounded", "clean", "first_line", "one_line", "short_digests"]
 
 # A whole colour or cursor sequence is removed, so that no "[31m" is left behind.
 # So is one that stands in a quoted value, where its first character is an escape already: once in
@@ -17,6 +17,8 @@ _ODD = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
 )
+
+_DIGEST = re.compile(r"(sha256:[0-9a-f]{12})[0-9a-f]{52}")
 
 
 def clean(text: str) -> str:
@@ -59,3 +61,8 @@ def bounded(text: str, limit: int, *, whole: str) -> str:
     left_out = len(plain) - limit
     marker = f"[... {left_out} of {len(text)} characters left out; {whole} ...]"
     return f"{head}\n{marker}\n{tail}"
+
+
+def short_digests(text: str) -> str:
+    """Digests by their first digits, which is what a reader compares; the bundle has them whole."""
+    return _DIGEST.sub(r"\1…", text)

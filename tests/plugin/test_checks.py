@@ -99,8 +99,8 @@ def test_what_breaks_a_rule_is_shown_with_the_world_that_shows_it(session: Sessi
         "forbidden-file-writes-outside", "logged", "listed", "told",
     ]  # fmt: skip
     assert "'outside.txt' was written" in ran.text
-    assert "world:    outside.txt: added, file, 1 bytes" in ran.text
-    assert "expected: writes below these paths alone: out" in ran.text
+    assert "world:     outside.txt: added, file, 1 bytes" in ran.text
+    assert "expected:  writes below these paths alone: out" in ran.text
 
 
 def test_a_request_without_a_route_fails_the_case(session: Session) -> None:

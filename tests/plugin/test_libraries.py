@@ -295,7 +295,7 @@ def test_no_description_begins_a_line_of_a_report(session: Session) -> None:
     )
     assert ran.code == 1
     for shown in (ran.text, (ran.root / "r.xml").read_text()):
-        assert "rule:     a VALID scenarios" in shown
+        assert "rule:      a VALID scenarios" in shown
         begins = ("VALID ", "::error", "##[")
         assert not [line for line in shown.splitlines() if line.strip().startswith(begins)]
 

@@ -203,7 +203,7 @@ def test_no_verbosity_hides_that_something_is_undecided(
     assert ran.code == 1
     # Its text stands where that of a failure would.
     assert ("= INDETERMINATE =" in ran.text) == ("--tb=no" not in words)
-    assert ("  rule:     a rule of the tests" in ran.text) == ("--tb=" not in words[0])
+    assert ("  rule:      a rule of the tests" in ran.text) == ("--tb=" not in words[0])
     assert "INDETERMINATE scenarios/a.yaml::default::it - indeterminate (malformed" in ran.text
 
 

@@ -82,7 +82,7 @@ def raised(ran: Ran) -> list[str]:
 def test_the_line_of_the_project_is_shown_once(session: Session, function: str, place: str) -> None:
     ran = run(session, function)
     assert ran.code == 1, ran.text
-    assert raised(ran) == [f"raised:   {place}"]
+    assert raised(ran) == [f"raised:    {place}"]
 
 
 def test_a_step_that_raises_nothing_has_no_such_line(session: Session) -> None:
@@ -107,7 +107,7 @@ def test_no_path_enters_the_bundle_and_two_places_give_the_same_digests(session:
 
 def test_workers_say_the_same(session: Session) -> None:
     ran = run(session, "deeper", "-n", "1", subprocess=True)
-    assert raised(ran) == ["raised:   raising/raised_reader.py:6"]
+    assert raised(ran) == ["raised:    raising/raised_reader.py:6"]
 
 
 def test_a_line_is_of_the_project_or_of_nobody(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_a_pass_is_bare_and_a_fail_is_a_failure_with_its_witness() -> None:
     text = found["scenarios.send.yaml.bad::never-sends"].find("failure")
     assert text is not None
     assert text.text is not None
-    assert "expected: no tool_called" in text.text
+    assert "expected:  no tool_called" in text.text
 
 
 def test_a_blocking_indeterminate_is_an_error_and_never_skipped() -> None:

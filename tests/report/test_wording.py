@@ -56,14 +56,14 @@ def test_a_finding_is_the_subjects_the_evidences_or_our_own(
 def test_the_text_of_an_item_says_whose_fault_it_is_and_how_severe() -> None:
     item = PlannedItem("it", "contract", gate=True)
     broken = finding_text(finding(Outcome.INDETERMINATE, Cause.EVALUATOR_ERROR), item)
-    assert "  fault:    the judging broke, not the harness" in broken.splitlines()
+    assert "  fault:     the judging broke, not the harness" in broken.splitlines()
     missing = finding_text(finding(Outcome.INDETERMINATE, Cause.MISSING_EVIDENCE), item)
-    assert "  fault:    the evidence does not decide" in missing.splitlines()
+    assert "  fault:     the evidence does not decide" in missing.splitlines()
     failed = finding_text(finding(Outcome.FAIL), item)
     assert "fault:" not in failed
-    assert "  severity: major, a gate" in failed.splitlines()
+    assert "  severity:  major, a gate" in failed.splitlines()
     assert (
-        "severity: major\n"
+        "severity:  major\n"
         in finding_text(finding(Outcome.FAIL), PlannedItem("it", "trace")) + "\n"
     )
 
