@@ -176,7 +176,8 @@ def _primary(record: CaseRecord) -> list[str]:
         lines.append(f"    observed {first_line(clean(witness.observed))}")
     if witness.events:
         seqs = ", ".join(str(seq) for seq in witness.events)
-        lines.append(f"    witness: events {seqs}")
+        noun = "event" if len(witness.events) == 1 else "events"
+        lines.append(f"    witness: {noun} {seqs}")
     lines.extend(f"    {remark}" for remark in remarks_on(primary.id, record.findings))
     related = [one for one in failed if one is not primary]
     if related:

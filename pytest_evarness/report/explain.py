@@ -309,7 +309,7 @@ def _invalid(case: JudgedCase, judged: JudgedItem) -> Iterator[str]:
         _evidence(case, judged, finding),
         _causal_path(case, finding),
         _containment(case, judged, finding),
-        _repair(judged, finding),
+        _repair(case, judged, finding),
         _despite(case),
     )
     for name, part in zip(SECTIONS, parts, strict=True):
@@ -498,8 +498,23 @@ def _containment(case: JudgedCase, judged: JudgedItem, finding: Finding) -> Iter
         yield f"  nothing stopped it: the run ended {status}"
 
 
-def _repair(judged: JudgedItem, finding: Finding) -> Iterator[str]:
-    said = False
+def _failed_node(case: JudgedCase) -> Iterator[str]:
+    """The node whose error ended the run, and what it was made of."""
+    events = case.events or ()
+    failed = next((one for one in events if one["type"] == "engine_error"), None)
+    if failed is None or failed["node_id"] is None:
+        return
+    nodes = cast("list[dict[str, Any]]", (case.graph or {}).get("nodes") or [])
+    node = next((one for one in nodes if one.get("id") == failed["node_id"]), None)
+    if node is not None:
+        made_of = one_line(shown(node.get("config", {}), 300), 300)
+        yield f"  failed: node {one_line(node['id'], 60)}, {one_line(node['type'], 60)} {made_of}"
+
+
+def _repair(case: JudgedCase, judged: JudgedItem, finding: Finding) -> Iterator[str]:
+    failed = list(_failed_node(case)) if judged.item.kind == "expect" else []
+    yield from failed
+    said = bool(failed)
     for candidate in finding.witness.nearest:
         fields = cast("dict[str, Any]", candidate)
         yield (
@@ -576,7 +591,7 @@ def _missed(case: JudgedCase, judged: JudgedItem, finding: Finding) -> Iterator[
         f" 'score' decides)"
     )
     yield from _evidence(case, judged, finding)
-    yield from _repair(judged, finding)
+    yield from _repair(case, judged, finding)
 
 
 # -- lines -------------------------------------------------------------------------------------

@@ -202,3 +202,4 @@ def test_where_a_step_raised_is_told(
     explained = command("explain", "r.json").out
     assert "raising_in_cli.py" not in explained
     assert ("ValueError: no such row" in explained) is is_told
+    assert ('  failed: node b, python {"callable": "raising_in_cli:' in explained) is is_told

@@ -222,7 +222,7 @@ def test_the_summary_leads_with_validity(session: Session) -> None:
             "INVALID scenarios/c-bad.yaml::default",
             "  it: event 6 is a run_finished: that must never happen",
             "    expected no run_finished",
-            "    witness: events 6",
+            "    witness: event 6",
             "  related: also",
             "UNDECIDED scenarios/b-open.yaml::open",
             "VALID scenarios/a-valid.yaml::default, quality 1 (reaches the threshold 0.5)",
