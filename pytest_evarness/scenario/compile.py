@@ -16,7 +16,6 @@ from pytest_evarness.contract.applicability import facts_of
 from pytest_evarness.contract.row import override_rows
 from pytest_evarness.core import c1
 from pytest_evarness.core.case import Budget, CompiledCase
-from pytest_evarness.core.interfaces import AnsweringDomain, InliningDomain, RemarkingDomain
 from pytest_evarness.core.material import as_materials
 from pytest_evarness.errors import DeterminismError, Fault, InputError, InputErrors
 from pytest_evarness.scenario.approval import OPTION, Approval, parse_approval
@@ -531,9 +530,7 @@ class Compiler:
 
     def _inlined(self, current: _Current, environment: dict[str, Json]) -> dict[str, Json]:
         """The environment without references to files; what they hold goes with the case."""
-        for domain in self.harnesses.domains:
-            if not isinstance(domain, InliningDomain):
-                continue
+        for domain in self.harnesses.inlining:
             inlined = domain.inline(environment, self.files)
             for fault in inlined.faults:
                 self.wrong(current, fault.under("environment"))
@@ -636,8 +633,7 @@ class Compiler:
         """What domains say of the environment and is no mistake."""
         return [
             str(self._placed(current, fault.under("environment"), rule=f" [{fault.code}]"))
-            for domain in self.harnesses.domains
-            if isinstance(domain, RemarkingDomain)
+            for domain in self.harnesses.remarking
             for fault in domain.remarks(graph, environment, overlays)
         ]
 
@@ -707,11 +703,11 @@ class Compiler:
         for domain in self.harnesses.domains:
             for key, names in domain.identities(graph, environment, overlays).items():
                 identities[key] = identities.get(key, frozenset()) | names
-            if isinstance(domain, AnsweringDomain):
-                answers.update(domain.answers(graph, environment, overlays))
             aliases.update(domain.aliases(overlays))
             enforcements.update(domain.enforcements(graph, environment))
             derived.extend(domain.derive(graph, environment))
+        for answering in self.harnesses.answering:
+            answers.update(answering.answers(graph, environment, overlays))
         scoring = parsed.get("scoring")
         return ItemPlan(
             case_id=current.id,

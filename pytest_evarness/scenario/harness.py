@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core import c1
 from pytest_evarness.core.graph import lint, parse_graph
-from pytest_evarness.core.interfaces import Locations, ShapingDomain
+from pytest_evarness.core.interfaces import (
+    AnsweringDomain,
+    InliningDomain,
+    Locations,
+    RemarkingDomain,
+    ShapingDomain,
+)
 from pytest_evarness.errors import Fault, InputError, Where
 from pytest_evarness.scenario.code import find_code
 from pytest_evarness.scenario.environment import check_provider
@@ -100,6 +106,10 @@ class Harnesses:
         self.variables = variables
         self.scenario_name = scenario_name
         self.domains: list[Domain] = [domain for _, domain in registry.domains.items()]
+        # Asked once: looking a protocol over is dear, and cases are many.
+        self.inlining = [one for one in self.domains if isinstance(one, InliningDomain)]
+        self.remarking = [one for one in self.domains if isinstance(one, RemarkingDomain)]
+        self.answering = [one for one in self.domains if isinstance(one, AnsweringDomain)]
         self._by_text: dict[str, tuple[Harness | None, Fault | None]] = {}
         self._by_id: dict[int, tuple[object, Harness]] = {}
         self._overlays: dict[tuple[Path, ...], Overlays] = {}

@@ -115,12 +115,13 @@ class AgentsDomain:
             *_tool_faults(graph, environment, overlays),
             *_effect_faults(graph, environment, overlays),
         ]
-        faults += attack_faults(
-            graph,
-            environment,
-            frozenset(self._registry.node_types.names()),
-            frozenset(self._registry.event_types.names()),
-        )
+        if environment.get("attacks"):
+            faults += attack_faults(
+                graph,
+                environment,
+                frozenset(self._registry.node_types.names()),
+                frozenset(self._registry.event_types.names()),
+            )
         return faults
 
     def remarks(self, graph: Graph, environment: JsonObject, overlays: JsonObject) -> list[Fault]:
