@@ -196,6 +196,9 @@ class NoLibrary:
     def in_force(self, beside=()):
         return ()
 
+    def meet(self, tools, aliases, tags=()):
+        pass
+
 root = Path(sys.argv[1])
 context = LoadContext(root=root, registry=load_registry(), library=NoLibrary())
 for path in find_scenarios(root / "scenarios"):
