@@ -164,6 +164,9 @@ def verify_bundle(data: bytes, *, options: Options, registry: Registry) -> Repor
     except UnverifiedError:
         return account.refused()
     account.word.extend(_always_on_word(predicate))
+    if account.steps[-1].outcome != "pass":
+        # First: it is what everything else was judged on.
+        account.word.insert(0, "events: that they are what the enclosed graph gives (try --rerun)")
     return _answer(account, predicate, keyid, options)
 
 

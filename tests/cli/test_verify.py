@@ -104,7 +104,11 @@ def test_every_step_is_named_with_its_outcome(folder: Path, say: Callable[..., S
     steps = ["form", "signature", "canonical", "seal", "runs", "findings", "not_proven", "rerun"]
     assert [line[13:].split()[0] for line in lines[:8]] == steps
     assert [line[:12].strip() for line in lines[:8]] == ["pass"] * 7 + ["not checked"]
-    assert "taken on the signer's word:" in lines
+    told = lines.index("taken on the signer's word:")
+    word = "events: that they are what the enclosed graph gives"
+    assert lines[told + 1].startswith(f"  {word}")
+    again = say(folder / "holds.json", "--key", folder / "key.pem.pub", "--rerun")[1]
+    assert word not in again
 
 
 def test_json_has_the_documented_shape(folder: Path, say: Callable[..., Said]) -> None:

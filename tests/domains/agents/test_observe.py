@@ -219,3 +219,15 @@ def test_a_budget_that_is_kept_says_so() -> None:
 def test_a_knob_that_is_none_is_refused(kind: str, config: dict[str, Any]) -> None:
     graph = h.chain(("input", {}), (kind, config), ("output", {}))
     assert ("error", "invalid_config", "n2") in h.codes(graph)
+
+
+@pytest.mark.parametrize(("limit", "status"), [(0.3, "completed"), (0.29, "blocked")])
+def test_costs_are_added_as_the_decimals_that_they_are(limit: float, status: str) -> None:
+    monitor = ("cost_latency_monitor", {"max_cost_usd": limit, "action": "abort"})
+    graph = h.chain(("input", {}), ("llm", {}), ("llm", {}), ("llm", {}), monitor, ("output", {}))
+    answers = [{"respond": {"text": "x", "cost_usd": 0.1}, "times": "any"}]
+    run = h.run(graph, {"llm": answers})
+    assert run.status == status
+    assert h.payload(run, "cost_latency")["cost_usd"] == 0.3
+    if status == "completed":
+        assert h.payload(run, "run_finished")["cost_usd"] == 0.3

@@ -16,6 +16,7 @@ from pytest_evarness.domains.agents.node.declare import declare
 from pytest_evarness.domains.agents.state import state_of
 from pytest_evarness.domains.agents.text import compact, cut_to_tokens, digest_of_text, joined
 from pytest_evarness.source.model import Strict
+from pytest_evarness.source.number import exact
 
 if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Context
@@ -86,7 +87,9 @@ def ask_model(
         _fail("injected: the model's provider reported an error", context, "llm.error")
     respond = answer(state.call(text))
     # What an answer costs is spent and waited for, whatever the answer is.
-    context.run_totals.cost_usd += float(respond.get("cost_usd", 0.0))
+    # Three times a dime are thirty cents, so the sum is one of decimals.
+    cost = exact(context.run_totals.cost_usd) + exact(respond.get("cost_usd", 0.0))
+    context.run_totals.cost_usd = float(cost)
     context.clock.advance_ms(respond.get("latency_ms", 0))
     if "error" in respond:
         _fail(respond["error"], context)
