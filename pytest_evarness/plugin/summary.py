@@ -62,7 +62,8 @@ def write_summary(state: SessionState, terminal: pytest.TerminalReporter) -> Non
         terminal.write_line(line, **markup)
     for category, nodeid, text in [*undecided, *missed]:
         word = category.upper()
-        line = f"{word} {one_line(nodeid)} - {first_line(text)}"
+        # The text begins with the word as well, where it stands alone.
+        line = f"{word} {one_line(nodeid)} - {first_line(text).removeprefix(f'{category} ')}"
         terminal.write_line(line, red=category != "missed", yellow=category == "missed")
     for line in _queue(state):
         terminal.write_line(line, yellow=True)
@@ -99,10 +100,13 @@ def _is_beside_the_verdict(state: SessionState, nodeid: str) -> bool:
 
 
 def _broken(state: SessionState) -> list[tuple[str, dict[str, bool]]]:
-    return [
-        (f"BROKEN {one_line(nodeid)} - {first_line(clean(text))}", {"red": True})
-        for nodeid, text in sorted(state.broken.items())
-    ]
+    lines: list[tuple[str, dict[str, bool]]] = []
+    for nodeid, text in sorted(state.broken.items()):
+        name, problem = one_line(nodeid), first_line(clean(text))
+        # Most problems begin with the place, which is the file and more.
+        told = problem if problem.startswith(f"{name}:") else f"{name} - {problem}"
+        lines.append((f"BROKEN {told}", {"red": True}))
+    return lines
 
 
 def _verdicts(state: SessionState) -> list[tuple[str, dict[str, bool]]]:

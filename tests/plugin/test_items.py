@@ -110,7 +110,7 @@ def test_what_pytest_does_not_print_is_printed(session: Session) -> None:
         line.startswith("INDETERMINATE scenarios/echo.yaml::default::open - ") for line in lines
     )
     assert any(
-        line.startswith("MISSED scenarios/echo.yaml::default::missed - missed (weight 1)")
+        line.startswith("MISSED scenarios/echo.yaml::default::missed - (weight 1)")
         for line in lines
     )
     assert "= INDETERMINATE =" in ran.text

@@ -78,7 +78,7 @@ def test_a_library_folder_that_leads_outside_is_broken(
     files = {"scenarios/s.yaml": echo(), "contracts/b.yaml": library(ends=ENDS)}
     ran = session(*words, files=files)
     assert ran.code == 1, ran.text
-    assert ran.text.count("BROKEN contracts/out - contracts/out: a link that leads out of") == 1
+    assert ran.text.count("BROKEN contracts/out: a link that leads out of") == 1
     assert "contracts/out/a.yaml" not in ran.text
     if words != ("contracts",):
         assert ran.holds is not True
@@ -94,7 +94,7 @@ def test_a_scenario_folder_that_leads_outside_is_broken(
     link(pytester.path / "scenarios" / "out", str(outside))
     ran = session(files={"scenarios/s.yaml": echo()})
     assert ran.code == 1
-    assert "BROKEN scenarios/out - scenarios/out: a link that leads out of" in ran.text
+    assert "BROKEN scenarios/out: a link that leads out of" in ran.text
     assert "scenarios/out/t.yaml" not in ran.text
     # Also where nothing else is there.
     (pytester.path / "scenarios" / "s.yaml").unlink()
