@@ -222,6 +222,10 @@ def library_load_items(session: pytest.Session, state: SessionState) -> None:
     # One of another layer has no place among the project's files, and is red all the same.
     for name, text in state.other_library_errors():
         state.note_broken(name, text)
+    for path, text in state.misspelt_libraries():
+        file = LibraryFile.from_parent(session, path=path, state=state)
+        state.note_broken(file.nodeid, text)
+        file.load_item(text)
 
 
 class CaseCollector(pytest.Collector):

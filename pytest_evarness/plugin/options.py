@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -165,12 +166,35 @@ def _normal(path: Path) -> Path:
     return Path(os.path.normpath(path))
 
 
+_INI_KEY = re.compile(r"""^[ \t]*["']?(evarness_\w+)["']?[ \t]*=""", re.MULTILINE)
+_INI_BYTES = 1 << 20
+
+
+def _check_ini_keys(config: pytest.Config) -> None:
+    """A misspelt key of ours is a demand that is not in force; pytest itself only warns.
+
+    The file is looked at as text: pytest offers no list of its keys.
+    """
+    keys = [str(word).partition("=")[0] for word in config.getoption("override_ini", None) or ()]
+    if config.inipath is not None:
+        with suppress(OSError, UnicodeDecodeError), config.inipath.open("rb") as file:
+            keys += _INI_KEY.findall(file.read(_INI_BYTES).decode("utf-8"))
+    known = {_dest(option.name) for option in _OPTIONS}
+    known |= {"evarness_scenarios", "evarness_contracts"}
+    for key in keys:
+        if key.startswith("evarness_") and key not in known:
+            near = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.6)
+            fix = f"; write '{near[0]}'" if near else ""
+            raise pytest.UsageError(f"evarness: unknown ini key (got '{key}'{fix})")
+
+
 def check_options(config: pytest.Config) -> None:
     """Refuse what cannot be used.
 
     Raises:
         pytest.UsageError: With the option, the value met and the rule.
     """
+    _check_ini_keys(config)
     for option in _OPTIONS:
         value = setting(config, option.name)
         if value is None:

@@ -228,12 +228,47 @@ class SessionState:
         for collected in self.collected.values():
             found.update(dict.fromkeys(collected.case.warnings))
         if self.collected:
-            found.update((str(error), None) for error in self.engine.library.unmet())
+            told = "\n".join(text for _, text in self.misspelt_libraries())
+            unmet = map(str, self.engine.library.unmet())
+            found.update((text, None) for text in unmet if text not in told)
             found.update(dict.fromkeys(self._unread_libraries()))
         shown = list(found)[:MAX_WARNINGS]
         if len(found) > len(shown):
             shown.append(f"{len(found) - len(shown)} more; 'pytest-evarness lint' lists them all")
         return shown
+
+    def misspelt_libraries(self) -> list[tuple[Path, str]]:
+        """Libraries whose contract is for a tool by a name that nearly is one of a tool.
+
+        It would judge nothing, and nobody would see that. Told only where every scenario of the
+        project was looked at: the tool may be one of a scenario that was not.
+        """
+        if not self.collected or not self._is_whole:
+            return []
+        root = self.config.rootpath
+        texts: dict[Path, list[str]] = {}
+        for error in self.engine.library.unmet():
+            where = error.where
+            is_tool = where is not None and ".tools[" in (where.field or "")
+            if where is None or where.path is None or error.fix is None or not is_tool:
+                continue
+            path = root / where.path
+            if path.is_file():
+                texts.setdefault(path, []).append(str(error))
+        return [(path, "\n".join(found)) for path, found in sorted(texts.items())]
+
+    @cached_property
+    def _is_whole(self) -> bool:
+        from pytest_evarness.scenario.collect import find_scenarios
+
+        # Visited is not enough: pytest looks at the neighbours of a file that was named.
+        opened = {_place(self.config.rootpath / nodeid) for nodeid in self.opened}
+        return all(
+            _place(path) in opened
+            for folder in options.folders(self.config, "evarness_scenarios")
+            if folder.is_dir()
+            for path in find_scenarios(folder)
+        )
 
     def _unread_libraries(self) -> list[str]:
         nodeids = {nodeid.rpartition("::")[0] for nodeid in self.collected}

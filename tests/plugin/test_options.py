@@ -54,6 +54,17 @@ def test_an_ini_twin_does_what_its_option_does(session: Session) -> None:
     assert session("-o", "evarness_mode=nothing").code == 4
 
 
+def test_a_misspelt_ini_key_is_a_demand_that_is_not_in_force(session: Session) -> None:
+    ini = "[pytest]\nKEY = 100\n"
+    ran = session(files={**ONE, "pytest.ini": ini.replace("KEY", "evarness_min_coverag")})
+    assert ran.code == 4
+    said = "unknown ini key (got 'evarness_min_coverag'; write 'evarness_min_coverage')"
+    assert said in ran.text
+    assert session(files={"pytest.ini": ini.replace("KEY", "evarness_min_coverage")}).code == 0
+    # Somebody else's keys are theirs.
+    assert session(files={"pytest.ini": ini.replace("KEY = 100", "addopts = -q")}).code == 0
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [

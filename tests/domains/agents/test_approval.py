@@ -108,8 +108,11 @@ def test_behind_a_classifier_a_gate_asks_by_the_class(
 def test_a_gate_that_may_not_ask_is_no_gate_on_every_path() -> None:
     before: list[Any] = [("input", {}), ("data_classifier", {})]
     conditional_gate = ("approval_gate", {"require_when": "personal_or_secret"})
-    found = h.codes(h.chain(*before, conditional_gate, SEND, ("output", {})))
+    graph = h.chain(*before, conditional_gate, SEND, ("output", {}))
+    found = h.codes(graph)
     assert ("error", "ungated_side_effect", "n4") in found
+    (told,) = [one.message for one in h.remarks(graph) if one.code == "ungated_side_effect"]
+    assert "(by n1 -> n2 -> n3 -> n4; 'n3' may not ask (require_when))" in told
     assert not [code for _, code, _ in found if code == "gate_never_asks"]
     # A classifier behind the gate makes it ask no more than none does.
     behind = h.chain(("input", {}), conditional_gate, ("data_classifier", {}), ("output", {}))
