@@ -86,6 +86,24 @@ _FORMER = {"additionalItems": "items", "dependencies": "dependentRequired"}
 _NEEDS = {"else": "if", "maxContains": "contains", "minContains": "contains", "then": "if"}
 """Keywords that say nothing without another one."""
 
+_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
+_MEANT = {
+    "bool": "boolean",
+    "dict": "object",
+    "double": "number",
+    "float": "number",
+    "int": "integer",
+    "list": "array",
+    "map": "object",
+    "mapping": "object",
+    "none": "null",
+    "str": "string",
+    "text": "string",
+}
+"""What people write who think of another language."""
+
+_MAX_EXPECTED = 200
+
 
 def schema_faults(schema: object) -> list[Fault]:
     """Why ``schema`` is no JSON Schema that can be used here; paths from its root."""
@@ -134,7 +152,26 @@ def _levels(schema: object, path: _Path) -> Iterator[tuple[_Path, Mapping[str, A
                 yield from _levels(entry, (*path, key, name))
 
 
+def _type_fault(at: _Path, value: object) -> Fault | None:
+    """A word that is no type of JSON, which the dialect's own schema only calls ``anyOf``."""
+    words = value if isinstance(value, list) else [value]
+    odd = next((word for word in words if isinstance(word, str) and word not in _TYPES), None)
+    if odd is None:
+        return None
+    near = _MEANT.get(odd.lower()) or nearest(odd.lower(), _TYPES)
+    return Fault(
+        at,
+        "is no type of JSON",
+        got=quoted(odd),
+        rule=", ".join(_TYPES),
+        fix=f"write '{near}'" if near else None,
+    )
+
+
 def _keyword_faults(path: _Path, level: Mapping[str, Any]) -> Iterator[Fault]:
+    wrong_type = _type_fault((*path, "type"), level.get("type"))
+    if wrong_type is not None:
+        yield wrong_type
     for key, value in level.items():
         at = (*path, key)
         if key not in _KEYWORDS:
@@ -206,13 +243,28 @@ def violation(validator: Validator, value: Any) -> str | None:
     The sentence is ours: the library's changes between its versions, and it enters events.
     """
     found = sorted(
-        (_place(error.absolute_path), str(error.validator), compact(error.validator_value))
+        (_place(error.absolute_path), str(error.validator), _expected(error))
         for error in validator.iter_errors(value)
     )
     if not found:
         return None
     place, keyword, expected = found[0]
-    return f"{place or 'the value'} breaks '{keyword}' ({expected[:120]})"
+    return f"{place or 'the value'} breaks '{keyword}' ({expected[:_MAX_EXPECTED]})"
+
+
+def _expected(error: Any) -> str:
+    """What the rule asks; for keys, those that are missing or too many."""
+    keyword, rule, met = str(error.validator), error.validator_value, error.instance
+    if keyword == "required" and isinstance(met, Mapping):
+        return "missing: " + ", ".join(sorted(str(key) for key in rule if key not in met))
+    # With patterns of names the library decides, and which name it was is not worth a second look.
+    if keyword == "additionalProperties" and rule is False and isinstance(met, Mapping):
+        schema: Mapping[str, Any] = error.schema
+        if "patternProperties" not in schema:
+            known = schema.get("properties", {})
+            odd = sorted(str(key) for key in met if key not in known)
+            return f"not known: {', '.join(odd)}; known: {', '.join(sorted(known)) or 'none'}"
+    return compact(rule)
 
 
 def _place(path: Sequence[str | int]) -> str:

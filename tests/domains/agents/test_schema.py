@@ -190,3 +190,38 @@ JSON = st.recursive(
 def test_any_value_is_a_usable_schema_or_has_a_fault(schema: Any) -> None:
     if not schema_faults(schema):
         Draft202012Validator.check_schema(schema)
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("int", "integer"), ("Str", "string"), ("objct", "object"), ("zzz", None)]
+)
+def test_a_word_that_is_no_type_is_told_with_the_one_that_was_meant(
+    word: str, meant: str | None
+) -> None:
+    for written in (word, ["null", word]):
+        (fault,) = schema_faults({"properties": {"a": {"type": written}}})
+        assert fault.path == ("properties", "a", "type")
+        assert fault.problem == "is no type of JSON"
+        assert fault.fix == (f"write '{meant}'" if meant else None)
+    assert schema_faults({"properties": {"a": {"type": ["null", "integer"]}}}) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (
+            {"plam": "x"},
+            "the value breaks 'additionalProperties' (not known: plam; known: n, plan)",
+        ),
+        ({"n": 1}, "the value breaks 'required' (missing: plan)"),
+        ({"plan": "x", "n": 1}, None),
+    ],
+)
+def test_keys_that_are_missing_or_too_many_are_named(value: object, said: str | None) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"plan": {"type": "string"}, "n": {"type": "integer"}},
+        "required": ["plan"],
+        "additionalProperties": False,
+    }
+    assert violation(validator_of(schema), value) == said
