@@ -83,7 +83,7 @@ def main(args: argparse.Namespace) -> int:
     for error in engine.library.errors:
         # A contract that cannot be read might have been for one of the cases.
         write_error(str(error))
-    for text in engine.unread_libraries(files):
+    for text in (*map(str, engine.library.unmet()), *engine.unread_libraries(files)):
         write_error(f"warning: {text}")
     done: list[tuple[str, CaseResult]] = []
     with engine:

@@ -132,3 +132,19 @@ def test_the_command_and_a_session_name_a_case_alike(
         "scenarios/approved_send.yaml::approve",
         "scenarios/approved_send.yaml::reject",
     ]
+
+
+def test_a_contract_for_a_misspelt_tool_is_told(command: Command, first: Path) -> None:
+    library = Path("contracts/mine.yaml")
+    library.parent.mkdir(exist_ok=True)
+    body = (
+        "contracts:\n  sent-with-care:\n    status: draft\n    owner: o\n    rationale: r\n"
+        "    applies_to: {tools: [TOOL]}\n"
+        "    assert: {never: {type: budget_breached}}\n"
+    )
+    library.write_text(body.replace("TOOL", "emial.send"), encoding="utf-8")
+    done = command("prove", first, "-o", "p.json", "--unsigned")
+    assert "warning: contracts/mine.yaml:6:" in done.err
+    assert "write 'email.send'" in done.err
+    library.write_text(body.replace("TOOL", "email.send"), encoding="utf-8")
+    assert "warning" not in command("prove", first, "-o", "p.json", "--unsigned").err

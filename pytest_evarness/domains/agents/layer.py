@@ -53,9 +53,16 @@ def documents(
     """
     seen: set[Path] = set()
     for label, path, is_required in _layers(locations, name):
-        if path in seen or not (is_required or path.is_file()):
+        if path in seen:
             continue
         seen.add(path)
+        other = path.with_name(f"{name}.yml")
+        if not is_required and other.is_file():
+            # Whoever wrote it takes it for read.
+            fault = Fault((), f"is not read under this name (it is {name}.yaml)", fix="rename it")
+            yield label, None, [(str(Path(label).with_name(other.name)), fault)]
+        if not (is_required or path.is_file()):
+            continue
         try:
             yield label, load_document(path, shown=label), []
         except InputErrors as errors:
