@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Plain", "plain_form"]
+__all__ = ["Plain", "one_line", "plain_form"]
 
 # Everything else stands for itself. A run of escapes is one piece: one character may need several.
 _ODD = re.compile(
@@ -99,6 +99,11 @@ def _pieces(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
         yield read, start, stop
     if read is None:
         yield from ((char, start + place, start + place + 1) for place, char in enumerate(match[0]))
+
+
+def one_line(written: str) -> str:
+    """The plain form with one blank wherever there are blanks or line breaks."""
+    return " ".join(plain_form(written).text.split())
 
 
 class _Making:

@@ -9,6 +9,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -230,6 +231,9 @@ def parse_graph(value: Json, registry: Registry) -> tuple[Graph | None, list[Fau
         return None, [Fault((), f"{place}{error.problem}")]
     if not isinstance(plain, dict):
         return None, [_expected((), "a graph", "a mapping", plain)]
+    lost = list(_lost_digits(value, ()))
+    if lost:
+        return None, lost
     try:
         document = migrate(plain)
     except InputError as error:
@@ -238,6 +242,21 @@ def parse_graph(value: Json, registry: Registry) -> tuple[Graph | None, list[Fau
     reader = _Reader(registry)
     graph = reader.graph(document)
     return (None, reader.faults) if reader.faults else (graph, [])
+
+
+def _lost_digits(value: object, path: tuple[str | int, ...]) -> Iterator[Fault]:
+    """Numbers that are others than their digits once they are sealed, with what is compared."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _lost_digits(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _lost_digits(inner, (*path, index))
+    elif isinstance(value, float):
+        digits = getattr(value, "written", None)
+        if digits is not None and Fraction(digits) != Fraction(repr(float(value))):
+            rule = f"the nearest that is kept is {float(value)!r}"
+            yield Fault(path, "has more digits than are kept", got=digits, rule=rule)
 
 
 def _expected(path: tuple[str | int, ...], what: str, rule: str, got: object) -> Fault:

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from pytest_evarness.core.disguise import plain_form
+
 __all__ = ["DETECTORS", "Reading", "Signal", "detect"]
 
 _WORD = re.compile(r"[a-z0-9]+")
-# They are invisible and break a word in two for a reader of words only.
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
-_APOSTROPHE = re.compile("['\u2019]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +124,8 @@ class Reading:
 
 
 def detect(name: str, text: str) -> Reading:
-    """What the detector ``name`` reads in ``text``, without regard to case and line breaks."""
-    plain = _APOSTROPHE.sub("", _INVISIBLE.sub("", text.casefold()))
+    """What the detector ``name`` reads in ``text``, however it is spelled, without case."""
+    plain = plain_form(text).text.casefold().replace("'", "")
     words = _WORD.findall(plain)
     flat = "\n" + "\n".join(" ".join(line.split()) for line in plain.splitlines())
     one_line = " ".join(plain.split())

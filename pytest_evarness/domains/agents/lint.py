@@ -15,12 +15,12 @@ from pytest_evarness.domains.agents.flow import (
     side_effecting,
     tool_names,
 )
+from pytest_evarness.domains.agents.lint_idle import IDLE_RULES
 from pytest_evarness.domains.agents.lint_memory import MEMORY_RULES, gates_of_instructions
 from pytest_evarness.domains.agents.lint_names import NAME_RULES
 from pytest_evarness.domains.agents.literal import LITERAL_RULES
 from pytest_evarness.domains.agents.manifest import aliases_of, canonical, manifests_of
 from pytest_evarness.domains.agents.node.interceptor import VALIDATING_RULE
-from pytest_evarness.domains.agents.node.panel import JUDGE_PANEL, idle_keys
 from pytest_evarness.domains.agents.node.tool import INERT_KEYS
 from pytest_evarness.source.quote import nearest, quoted
 
@@ -56,12 +56,15 @@ def _ungated(graph: Graph, registry: Registry, overlays: JsonObject) -> list[Lin
             continue
         shown = flow.path_to(node, found, _STEPS_SHOWN)
         changes = "changes" if len(tools) == 1 else "change"
+        kinds = ((one, graph.nodes[one].type) for one in shown if one in graph.nodes)
+        gates = [quoted(one) for one, kind in kinds if kind == "approval_gate" and one != node]
+        unasked = f"; {', '.join(gates)} may not ask (require_when)" if gates else ""
         findings.append(
             LintFinding(
                 "error",
                 "ungated_side_effect",
                 f"{_listed(tools)} {changes} the world and is reached without an approval gate "
-                f"(by {' -> '.join(shown)})",
+                f"(by {' -> '.join(shown)}{unasked})",
                 graph.path_of(node),
                 node,
                 fix="put an 'approval_gate' on every path to it, or waive it with a reason",
@@ -167,13 +170,6 @@ def _inert(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintF
     ]
 
 
-def _idle(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
-    """Keys of a panel that belong to its other mode."""
-    del registry, overlays
-    panels = _of_type(graph, JUDGE_PANEL.name)
-    return [one for node in panels for one in idle_keys(node, graph.path_of(node.id))]
-
-
 def _manifests(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
     """A tool that no manifest names: every call of it is refused."""
     del registry
@@ -273,11 +269,11 @@ def register_lint(registry: Registry) -> None:
         ("agents.approval_coverage", _coverage),
         ("agents.unreachable", _unreachable),
         ("agents.inert_key", _inert),
-        ("agents.idle_panel_key", _idle),
         ("agents.no_manifest", _manifests),
         ("agents.side_effects_not_approved", _unapproved),
         ("agents.unapprovable_in_loop", _in_loops),
         ("agents.second_output", _outputs),
+        *IDLE_RULES,
         *MEMORY_RULES,
         *NAME_RULES,
         *LITERAL_RULES,

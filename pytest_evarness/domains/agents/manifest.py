@@ -28,6 +28,7 @@ from pytest_evarness.world.effect import EffectEntry  # noqa: TC001 - the type o
 
 if TYPE_CHECKING:
     from pytest_evarness.core.json import Json, JsonObject
+    from pytest_evarness.source.document import Document
 
 __all__ = [
     "OVERLAY",
@@ -44,6 +45,12 @@ __all__ = [
 OVERLAY = "tools"
 
 _PACKAGED = Path(__file__).with_name("tools.yaml")
+_SAFETY: Mapping[str, tuple[Any, ...]] = {
+    "side_effects": ("read", "write", "destructive"),
+    "network": ("none", "outbound"),
+    "requires_approval": (False, True),
+}
+"""The values of each key of ``safety``, from the least strict to the most."""
 
 
 class _Safety(Strict):
@@ -174,12 +181,14 @@ def _packaged() -> tuple[dict[str, Json], str]:
 def load_manifests(locations: Locations, trials: Trials) -> Overlay:
     """The manifests in force: the packaged ones and the layers above them.
 
-    A layer replaces a manifest whole, by its id; an alias belongs to one tool over all layers.
+    A layer replaces a manifest whole, by its id, and may make it stricter only; an alias belongs to
+    one tool over all layers.
     A manifest that its own tests contradict describes another tool, so its layer is not used.
     """
     packaged, digest = _packaged()
     merged = dict(packaged)
     sources = [("packaged/tools.yaml", digest)]
+    origins: dict[str, tuple[str, Document, int]] = {}
     faults: list[tuple[str, Fault]] = []
     for label, document, unread in documents(locations, OVERLAY):
         faults += unread
@@ -187,14 +196,66 @@ def load_manifests(locations: Locations, trials: Trials) -> Overlay:
             continue
         manifests, found = parse_manifests(document.value)
         found = found or list(_contradictions(document.value, manifests, trials))
+        found += _weakened(document.value, manifests, merged)
         faults += ((line_of(label, document, fault), fault) for fault in found)
         sources.append((label, hashlib.sha256(document.data).hexdigest()))
         merged.update(manifests)
-    for name, ids in sorted(_owners(merged).items()):
-        if len(ids) > 1:
-            problem = f"the name stands for several tools ({', '.join(ids)})"
-            faults.append((sources[-1][0], Fault((), problem, got=quoted(name))))
+        origins |= {tool: (label, document, index) for index, tool in _placed(document.value)}
+    faults += _clashes(merged, origins)
     return Overlay(OVERLAY, merged, tuple(sources), tuple(faults))
+
+
+def _placed(value: Any) -> Iterator[tuple[int, str]]:
+    """The ids of a file, each with its place in the list."""
+    listed = value.get("tools") if isinstance(value, Mapping) else None
+    for index, written in enumerate(listed if isinstance(listed, list) else ()):
+        tool = written.get("id") if isinstance(written, Mapping) else None
+        if isinstance(tool, str):
+            yield index, tool
+
+
+def _clashes(
+    merged: Mapping[str, Any], origins: Mapping[str, tuple[str, Document, int]]
+) -> Iterator[tuple[str, Fault]]:
+    """Names that tools of several layers have; two of one file were told with it."""
+    for name, ids in sorted(_owners(merged).items()):
+        labels = {
+            tool: origins[tool][0] if tool in origins else "packaged/tools.yaml" for tool in ids
+        }
+        if len(ids) < 2 or len(set(labels.values())) == 1:
+            continue
+        # Told at the highest layer, which came to a name that was there.
+        order = [label for label, _, _ in origins.values()]
+        placed = [tool for tool in ids if tool in origins]
+        label, document, index = origins[max(placed, key=lambda tool: order.index(labels[tool]))]
+        told = ", ".join(f"{tool} of {labels[tool]}" for tool in ids)
+        fault = Fault(("tools", index), f"the name stands for several tools ({told})", quoted(name))
+        yield line_of(label, document, fault), fault
+
+
+def _weakened(
+    value: Any, manifests: Mapping[str, Json], below: Mapping[str, Json]
+) -> Iterator[Fault]:
+    """Safety that a layer takes from a tool which a layer below it describes."""
+    for index, tool in _placed(value):
+        if tool not in manifests or tool not in below:
+            continue
+        written = value["tools"][index]
+        new: Any = manifests[tool]
+        old: Any = below[tool]
+        for key, order in _SAFETY.items():
+            got, had = new["safety"][key], old["safety"][key]
+            if order.index(got) >= order.index(had):
+                continue
+            at = ("tools", index, *(("safety", key) if key in written.get("safety", {}) else ()))
+            yield Fault(
+                at,
+                f"a layer takes no safety from a tool that is described below it ({key} of"
+                f" {quoted(tool)})",
+                got=shown(got),
+                rule=f"at least {shown(had)}",
+                fix="give a tool of your own an id of its own",
+            )
 
 
 def _contradictions(value: Json, manifests: Mapping[str, Json], trials: Trials) -> Iterator[Fault]:

@@ -134,8 +134,14 @@ def _replace(
     made.counts[name] = len(spans)
 
 
-def _checked(name: str, found: Iterable[tuple[int, int]], length: int) -> list[tuple[int, int]]:
-    spans = list(found)
+def _checked(name: str, found: Any, length: int) -> list[tuple[int, int]]:
+    if not isinstance(found, Iterable):
+        raise TypeError(f"{name}: gave no parts (got {type(found).__name__}; pairs of places)")
+    spans: list[tuple[int, int]] = []
+    for one in found:
+        if not (isinstance(one, tuple) and len(one) == 2 and all(type(at) is int for at in one)):
+            raise TypeError(f"{name}: no part of a text (got {one!r:.80}; start and end)")
+        spans.append(one)
     for start, stop in spans:
         if not (0 <= start < stop <= length):
             raise ValueError(f"{name}: no part of the text (got {start} to {stop} of {length})")

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BeforeValidator
 
 from pytest_evarness.source.model import refuse
 from pytest_evarness.source.number import WrittenFloat, exact
 from pytest_evarness.source.quote import quoted
 
-__all__ = ["HALF", "digits", "mean", "read_scores", "shown_score", "unlike"]
+__all__ = ["HALF", "digits", "kept", "mean", "read_scores", "shown_score", "unlike"]
 
 HALF = Fraction(1, 2)
 """What a single judge of a chain or a panel must score for the text to pass it."""
@@ -44,10 +44,27 @@ def mean(scores: Sequence[Fraction]) -> Fraction:
 
 
 def _no_double(names: list[Any]) -> list[Any]:
-    for index, name in enumerate(names):
-        if name in names[:index]:
+    # A script and a fault name a judge without regard to case, so these would be one voice.
+    known: set[str] = set()
+    for name in names:
+        folded = str(name).strip().casefold()
+        if folded in known:
             raise refuse(f"names {quoted(str(name))} twice", rule="each of them once")
+        known.add(folded)
     return names
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, WrittenFloat) and exact(value) != exact(float(value)):
+        raise refuse(
+            "has more digits than are kept", rule=f"the nearest that is kept is {float(value)!r}"
+        )
+    return value
+
+
+def kept() -> BeforeValidator:
+    """For a number that is compared exactly: what is sealed of it is what was written."""
+    return BeforeValidator(_kept)
 
 
 def unlike() -> AfterValidator:

@@ -154,3 +154,18 @@ def test_an_option_that_needs_json_is_refused_without_it(config: dict[str, Any])
 def test_a_text_is_cut_to_tokens(limit: int, text: str) -> None:
     assert cut_to_tokens("abcdefghij", limit) == text
     assert not text or approximate_tokens(text) <= limit
+
+
+@pytest.mark.parametrize("text", ['{"a": 1e400}', '{"a": -1e400}', '["\\ud800"]', '{"\\udc00": 1}'])
+def test_what_could_not_be_handed_on_is_no_json(text: str) -> None:
+    lenient = through(("output_parser", {"format": "json"}), user_input=text)
+    assert h.payload(lenient, "output_parsed")["ok"] is False
+    assert lenient.output == text
+    strict = through(("output_parser", {"format": "json", "required": True}), user_input=text)
+    assert strict.status == "blocked"
+
+
+@pytest.mark.parametrize("text", ['{"a": 1e300}', '["\\ud83d\\ude00"]'])
+def test_what_can_be_handed_on_is_json(text: str) -> None:
+    run = through(("output_parser", {"format": "json", "required": True}), user_input=text)
+    assert h.payload(run, "output_parsed") == {"format": "json", "ok": True}

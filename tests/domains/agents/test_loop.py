@@ -461,5 +461,6 @@ def test_a_node_with_every_published_key_loads() -> None:
     }
     found = h.codes(h.chain(("input", {}), ("loop_controller", given), ("output", {})))
     assert set(found) == {("warning", "inert_key", "n2")}
-    assert len(found) == len(INERT)
+    # Retries of a check that only warns have no effect either.
+    assert len(found) == len(INERT) + 1
     assert loop(SEARCH, SAY, given=given).output == "Paris is the capital [1]"

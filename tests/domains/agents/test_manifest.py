@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,8 @@ READ = {"side_effects": "read"}
         (
             {"tools": [{"id": "a", "safety": READ, "args": {"type": "objct"}}]},
             (
-                "tools.0.args.type: is no JSON Schema of 2020-12 (it breaks the rule 'anyOf') "
-                '(got "objct")'
+                "tools.0.args.type: is no type of JSON "
+                "(got 'objct'; array, boolean, integer, null, number, object, string)"
             ),
         ),
         (
@@ -139,7 +140,8 @@ def test_a_reference_inside_the_schema_is_followed() -> None:
 def layer(path: Path, description: str, name: str = "email.send", **more: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     text = (
-        f"tools:\n- id: {name}\n  description: {description}\n  safety: {{side_effects: write}}\n"
+        f"tools:\n- id: {name}\n  description: {description}\n"
+        "  safety: {side_effects: write, network: outbound}\n"
     )
     path.write_text(text + "".join(f"  {key}: {value}\n" for key, value in more.items()), "utf-8")
 
@@ -205,7 +207,8 @@ def test_an_alias_belongs_to_one_tool_over_all_layers(tmp_path: Path) -> None:
     layer(tmp_path / "tools.yaml", "x", name="post.send", aliases="[send_email]")
     ((_, fault),) = load(tmp_path, beside=(tmp_path,)).faults
     assert fault.text == (
-        "the name stands for several tools (email.send, post.send) (got 'send_email')"
+        "the name stands for several tools (email.send of packaged/tools.yaml, post.send of"
+        " tools.yaml) (got 'send_email')"
     )
 
 
@@ -213,3 +216,57 @@ def test_no_label_holds_a_path_of_this_machine(tmp_path: Path) -> None:
     layer(tmp_path / "pattern" / "tools.yaml", "x")
     overlay = load(tmp_path / "root", beside=(tmp_path / "pattern",))
     assert overlay.sources[-1][0] == "pattern/tools.yaml"
+
+
+# -- safety of a layer -----------------------------------------------------------------------------
+
+STRICT = {"side_effects": "destructive", "network": "outbound", "requires_approval": True}
+
+
+def stacked(root: Path, below: dict[str, Any], above: dict[str, Any]) -> list[tuple[str, str]]:
+    """Faults where one layer describes a tool above another one."""
+    beside = root / "scenarios"
+    beside.mkdir(exist_ok=True)
+    for path, safety in ((root / "org.yaml", below), (beside / "tools.yaml", above)):
+        path.write_text(json.dumps({"tools": [{"id": "x.y", "safety": safety}]}), "utf-8")
+    overlay = load(root, beside=(beside,), variables={"EVARNESS_TOOLS": "org.yaml"})
+    return [(label, fault.text) for label, fault in overlay.faults]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("side_effects", "write"),
+        ("side_effects", "read"),
+        ("network", "none"),
+        ("requires_approval", False),
+    ],
+)
+def test_a_layer_takes_no_safety_from_a_tool(tmp_path: Path, key: str, value: Any) -> None:
+    ((label, text),) = stacked(tmp_path, STRICT, {**STRICT, key: value})
+    assert label.startswith("scenarios/tools.yaml:1:")
+    assert f"({key} of 'x.y') (got {json.dumps(value)}" in text
+    left_out = {name: one for name, one in STRICT.items() if name != key or key == "side_effects"}
+    assert len(stacked(tmp_path, STRICT, left_out)) == (key != "side_effects")
+
+
+def test_a_layer_may_make_a_tool_stricter(tmp_path: Path) -> None:
+    weak = {"side_effects": "read"}
+    assert stacked(tmp_path, weak, STRICT) == stacked(tmp_path, STRICT, STRICT) == []
+
+
+def test_a_name_of_two_tools_of_one_file_is_told_once(tmp_path: Path) -> None:
+    safety = {"side_effects": "read"}
+    tools = [{"id": name, "aliases": ["Z"], "safety": safety} for name in ("x.y", "x.z")]
+    (tmp_path / "tools.yaml").write_text(json.dumps({"tools": tools}), "utf-8")
+    (found,) = load(tmp_path, beside=(tmp_path,)).faults
+    assert found[1].text == "the name is taken by tools[0] (got 'Z')"
+
+
+def test_a_file_of_the_other_suffix_is_told(tmp_path: Path) -> None:
+    layer(tmp_path / "tools.yml", "x", name="crm.find")
+    overlay = load(tmp_path, beside=(tmp_path,))
+    said = [(label, fault.text) for label, fault in overlay.faults]
+    assert said == [("tools.yml", "is not read under this name (it is tools.yaml)")]
+    (tmp_path / "tools.yml").rename(tmp_path / "tools.yaml")
+    assert load(tmp_path, beside=(tmp_path,)).faults == ()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evarness.core.graph import parse_graph
+from pytest_evarness.source.number import WrittenFloat
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
@@ -168,6 +170,8 @@ def test_a_flag_lets_the_text_go_on_and_passes_nothing() -> None:
         ({"mode": "divers"}, ("mode",), "must be", "write 'diverse'"),
         ({"members": []}, ("members",), "must not be empty", None),
         ({"members": ["a", "b", "a"]}, ("members",), "names 'a' twice", None),
+        ({"members": ["a", "A"]}, ("members",), "names 'A' twice", None),
+        ({"members": ["a", "a "]}, ("members",), "names 'a ' twice", None),
         ({"members": ["a"]}, (), "'min_evaluated' 2 is more than the panel has members", None),
         (
             {"mode": "adversarial", "min_evaluated": 4},
@@ -214,3 +218,41 @@ def test_a_key_of_the_other_mode_is_remarked(mode: str, key: str, value: Any, ot
         ("output", {}),
     )
     assert [one for one in h.remarks(own) if one.code == "inert_key"] == []
+
+
+# -- digits that are not kept ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("type_", "key", "written"),
+    [
+        ("judge_panel", "quorum", "0.66666666666666667"),
+        ("llm_judge", "threshold", "0.50000000000000000001"),
+        ("llm_guard", "threshold", "0.50000000000000000001"),
+    ],
+)
+def test_a_number_that_would_be_another_one_is_refused(type_: str, key: str, written: str) -> None:
+    def errors(number: str) -> list[Any]:
+        config: dict[str, Any] = {key: WrittenFloat(number)}
+        if type_ == "judge_panel":
+            config["mode"] = "adversarial"
+        graph, faults = parse_graph(h.chain(("input", {}), (type_, config)), h.registry())
+        assert (graph is None) is bool(faults)
+        return [(fault.path, fault.text) for fault in faults]
+
+    kept = repr(float(written))
+    rule = f"has more digits than are kept (got {written}; the nearest that is kept is {kept})"
+    assert errors(written) == [(("nodes", 1, "config", key), rule)]
+    assert errors(kept) == errors("0.50") == []
+
+
+@pytest.mark.parametrize("key", ["default_judge_scores", "judge"])
+def test_a_score_that_would_be_another_one_is_refused(key: str) -> None:
+    def faults(number: str) -> list[str]:
+        scores = {"a": WrittenFloat(number)}
+        value: Any = scores if key == "default_judge_scores" else [{"scores": scores}]
+        return [fault.text for fault in h.parse_environment({key: value})[1]]
+
+    (text,) = faults("0.49999999999999999999")
+    assert text.startswith("has more digits than are kept (got 0.49999999999999999999")
+    assert faults("0.4999") == []

@@ -28,6 +28,23 @@ def test_a_forbidden_term_blocks_without_regard_to_case() -> None:
     assert h.payload(fine, "policy_checked") == {"verdict": "allow", "term": None}
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["pay\u00a0roll", "pay  roll", "pay\u200b roll", "pay\nroll", "p%61y roll", "ＰＡＹ roll"],
+)
+def test_a_forbidden_term_is_found_in_whatever_spelling(text: str) -> None:
+    run = gate(text, {"deny": ["pay roll"]})
+    assert h.payload(run, "policy_checked")["term"] == "pay roll"
+    scrub = h.chain(("input", {}), ("interceptor", {"chain": ["policy_check"]}), ("output", {}))
+    blocked = h.run(scrub, {"user_input": text, "faults": {"blocklist": ["pay roll"]}})
+    assert blocked.status == "blocked"
+
+
+@pytest.mark.parametrize("text", ["payroll", "pay the roll", "pay-roll"])
+def test_another_term_is_not_the_forbidden_one(text: str) -> None:
+    assert gate(text, {"deny": ["pay roll", "\u200b"]}).output == text
+
+
 def test_a_warning_is_neither_an_allowance_nor_a_refusal() -> None:
     run = gate("a loan", {"deny": ["loan"], "mode": "warn"})
     assert run.status == "completed"

@@ -303,3 +303,19 @@ def test_a_rule_that_is_not_registered_is_an_error_with_the_nearest(kind: str) -
     rule = registry.lint_rules.resolve("agents.unknown_name")
     (found,) = rule(graph, registry, h.overlays())
     assert (found.level, found.node, found.fix) == ("error", "n2", "write 'acme.badge'")
+
+
+@pytest.mark.parametrize(
+    ("found", "problem"),
+    [
+        (None, "acme.x: gave no parts (got NoneType; pairs of places)"),
+        ([(0, 1.5)], "acme.x: no part of a text (got (0, 1.5); start and end)"),
+        ([3], "acme.x: no part of a text (got 3; start and end)"),
+    ],
+)
+def test_a_rule_of_a_plug_in_that_answers_wrongly_is_named(found: Any, problem: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        redact("text", ["acme.x"], extra={"acme.x": lambda text: found})
+    assert str(raised.value) == problem
+    fine = redact("text", ["acme.x"], extra={"acme.x": lambda text: [(0, 1)]})
+    assert fine.text == "[ACME.X]ext"

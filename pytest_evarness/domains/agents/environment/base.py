@@ -17,6 +17,7 @@ from pytest_evarness.domains.agents.environment.rule import (
     parse_rules,
     schema_of,
 )
+from pytest_evarness.domains.agents.score import kept
 from pytest_evarness.domains.agents.text import plain
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.model import Absent, Strict, parse_model, refuse, unknown_key
@@ -67,7 +68,7 @@ def parse_llm_rules(value: Json) -> tuple[Json, list[Fault]]:
     return parse_rules(_LlmRule, value)
 
 
-_Score = Annotated[float, Field(ge=0, le=1)]
+_Score = Annotated[float, Field(ge=0, le=1), kept()]
 _Scores = Annotated[dict[Annotated[str, Field(min_length=1)], _Score], Field(min_length=1)]
 
 

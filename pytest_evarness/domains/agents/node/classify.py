@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from pytest_evarness.core.disguise import plain_form
+from pytest_evarness.core.disguise import one_line
 from pytest_evarness.domains.agents.egress import Egress
 from pytest_evarness.domains.agents.extension import CLASSIFIER, Classified
 from pytest_evarness.domains.agents.node.declare import declare
@@ -34,21 +34,16 @@ class _DataClassifier(Strict):
 def _keyword(text: str, context: Context) -> Classified:
     """The highest class of which the text holds a sign; every sign of every class is told."""
     words = words_of(context.overlays)
-    plain = _one_line(text)
+    plain = one_line(text)
     signals = {
         level: [
-            f"{level}:{word}" for word in words.get(level, ()) if has_word(plain, _one_line(word))
+            f"{level}:{word}" for word in words.get(level, ()) if has_word(plain, one_line(word))
         ]
         for level in CLASSIFICATIONS[1:]
     }
     signals["personal"] += [f"personal:{kind}" for kind in kinds_in(text)]
     highest = max((level for level in signals if signals[level]), key=_rank, default="public")
     return Classified(highest, tuple(sorted(one for signs in signals.values() for one in signs)))
-
-
-def _one_line(text: str) -> str:
-    """In its plain form, with one blank wherever there are blanks or line breaks."""
-    return " ".join(plain_form(text).text.split())
 
 
 def _rank(classification: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -41,7 +42,14 @@ def _schema_faults(config: Any) -> list[Fault]:
 
 def _read_json(text: str, schema: Mapping[str, Any] | None) -> Any:
     try:
-        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_double)
+        value = json.loads(
+            text,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+            object_pairs_hook=_no_double,
+        )
+        # Half a surrogate pair is no text that could be handed on.
+        compact(value).encode("utf-8")
     except (ValueError, RecursionError) as error:
         raise _ReadError(
             error.args[0] if type(error) is _Refused else "the text is no JSON"
@@ -58,6 +66,13 @@ class _Refused(ValueError):  # noqa: N818 - travels through the library as the V
 
 def _no_constant(word: str) -> NoReturn:
     raise _Refused(f"the text is no JSON ({word})")
+
+
+def _finite(word: str) -> float:
+    value = float(word)
+    if math.isinf(value):
+        raise _Refused("the text has a number that is too large")
+    return value
 
 
 def _no_double(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
+from pytest_evarness.core.disguise import one_line
 from pytest_evarness.core.interfaces import NodeBlocked
 from pytest_evarness.domains.agents.node.declare import declare
 from pytest_evarness.domains.agents.state import state_of
@@ -25,9 +26,15 @@ class _PolicyGate(Strict):
 
 
 def forbidden_term(text: str, terms: Iterable[str]) -> str | None:
-    """The first of the terms that stands in ``text``, without regard to case."""
+    """The first of the terms that stands in ``text``, however it is spelled and without case."""
     folded = text.casefold()
-    return next((term for term in terms if term.casefold() in folded), None)
+    plain = one_line(text).casefold()
+    for term in terms:
+        # A term of blanks alone has no plain form, and an empty one would stand in every text.
+        sought = one_line(term).casefold()
+        if term.casefold() in folded or (sought and sought in plain):
+            return term
+    return None
 
 
 def _policy_gate(inputs: Mapping[str, list[Any]], config: _PolicyGate, context: Context) -> str:
