@@ -301,25 +301,16 @@ def test_a_swapped_refund_is_refused_by_the_gate(session: Session) -> None:
     assert (ran.holds, ran.code) == (False, 1)
 
 
-def test_where_no_gate_asks_for_these_arguments_the_contract_notices(session: Session) -> None:
-    # The same tool, said to be an ordinary one: its approval is not held against its arguments.
+def test_the_payment_cannot_be_called_an_ordinary_tool(session: Session) -> None:
+    # Its approval would not be held against its arguments then, and no gate would ask for them.
     files = {
         "swap.py": SWAP,
         "scenarios/contracts.yaml": contracts(),
         "scenarios/tools.yaml": WRITING,
     }
     ran = run(session, desk("approve", swapping), files)
-    assert odd(ran, "approve") == {
-        **BEHIND_A_STEP,
-        "booked-once": "fail",
-        "within-the-order": "fail",
-        "paid-once": "fail",
-        "honest-answer": "fail",
-        "approved-refund-is-paid": "fail",
-    }
-    witness = str(found(ran, "approved-refund-is-paid", "approve")["witness"])
-    assert "199" in witness
-    assert "19.9" in witness
+    assert "a layer takes no safety from a tool that is described below it" in ran.text
+    assert "(side_effects of 'payment.transfer')" in ran.text
     assert (ran.holds, ran.code) == (False, 1)
 
 
