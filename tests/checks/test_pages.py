@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parents[2] / "docs"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 KINDS: dict[str, Any] = {
-    kind.name: kind for kind in (CommandExit(), Custom(), FileAbsent(), FileContent(), FileExists(), Redaction())
+    kind.name: kind
+    for kind in (CommandExit(), Custom(), FileAbsent(), FileContent(), FileExists(), Redaction())
 }
 
 

@@ -264,7 +264,7 @@ def test_what_would_test_nothing_is_refused(value: Any, path: Any, said: str) ->
 def test_values_may_be_anything_and_a_type_of_ones_own_has_any_key() -> None:
     corpus({"negative": {"x": [{**SENT, "tool": 3}, {"type": "custom.x", "any": 1}]}})
     registry = Registry()
-    open_schema = {"properties": {}, "additionalProperties": {}}
+    open_schema: dict[str, Any] = {"properties": {}, "additionalProperties": {}}
     registry.event_types.register("theirs", EventType("theirs", open_schema, "", "test"))
     found, faults = parse_corpus({"negative": {"x": [{"type": "theirs", "any": 1}]}}, registry)
     assert found is not None, faults

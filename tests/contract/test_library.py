@@ -508,8 +508,14 @@ def test_a_version_that_was_replaced_does_not_come_back_with_another_meaning(
     second = OTHER.replace("    assert", f"    version: 2\n    overrides: {NAME}@1\n    assert")
     write(root, "contracts/mine.yaml", second)
     third = "\n".join(
-        ["contracts:", f"  {NAME}:", "    version: 1", f"    overrides: {NAME}@2"]
-        + ["    assert: {never: {type: budget_breached}}", ""]
+        [
+            "contracts:",
+            f"  {NAME}:",
+            "    version: 1",
+            f"    overrides: {NAME}@2",
+            "    assert: {never: {type: budget_breached}}",
+            "",
+        ]
     )
     write(root, "third.yaml", third)
     (error,) = library(root, registry, EVARNESS_CONTRACTS="third.yaml").errors

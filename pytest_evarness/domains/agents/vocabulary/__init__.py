@@ -9,7 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_evarness.core.event import EventType
-from pytest_evarness.domains.agents.vocabulary import base, egress, judging, knowledge, loop, memory, observing
+from pytest_evarness.domains.agents.vocabulary import (
+    base,
+    egress,
+    judging,
+    knowledge,
+    loop,
+    memory,
+    observing,
+)
 from pytest_evarness.domains.agents.vocabulary.base import (
     CHAIN,
     CLASSIFICATIONS,
