@@ -6,7 +6,9 @@ import os
 import platform
 import re
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,13 @@ def _sandbox_words(*, asked: bool) -> str:
 
 def installed_packages(further: Iterable[str] = ()) -> list[tuple[str, str]]:
     """Name and version of what decides a result: this package, what it needs, and ``further``."""
+    return list(_installed(tuple(further), tuple(sys.path)))
+
+
+# By the path, which is all that the answer depends on while a process runs.
+@lru_cache(maxsize=8)
+def _installed(further: tuple[str, ...], path: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    del path
     wanted = [DISTRIBUTION, *_FALLBACK, *further]
     found: dict[str, str] = {}
     seen: set[str] = set()
@@ -92,7 +101,7 @@ def installed_packages(further: Iterable[str] = ()) -> list[tuple[str, str]]:
                 match = re.match(r"[A-Za-z0-9._-]+", requirement)
                 if match:
                     wanted.append(match.group())
-    return sorted(found.items())
+    return tuple(sorted(found.items()))
 
 
 def mirror_sentences(facts: Mapping[str, Any]) -> list[str]:

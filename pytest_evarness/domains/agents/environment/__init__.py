@@ -5,6 +5,7 @@ One module for each family of nodes; :mod:`.rule` is what the rules of all scrip
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from pytest_evarness.domains.agents.environment.base import (
@@ -30,6 +31,8 @@ __all__ = [
 ]
 
 
+# Each key makes a JSON Schema of its model, which is dear; all registries of a process share them.
+@cache
 def environment_keys() -> tuple[EnvironmentKey, ...]:
     """Every key, one family after the other."""
     return (*base_keys(), *loop_keys(), *memory_keys(), *tier_keys())
