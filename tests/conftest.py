@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pkgutil
+import re
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -74,3 +75,17 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, warm: No
         return Ran(int(result.ret), text, counts_of(text), pytester.path)
 
     return run
+
+
+SLOW = re.compile(
+    r"tests/extension/|tests/plugin/test_(parallel|live|linked|exit|raised|restored|ordinary|plain)\.py"
+    r"|worker|say_the_same|misspelt_key_of_any|once\.py.*\[2\]|libraries\.py.*-2\]"
+    r"|test_failing_case_is_never_green|neither_with"
+)
+"""Tests that start whole sessions in processes of their own, by their node ids."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if SLOW.search(item.nodeid):
+            item.add_marker("slow")
