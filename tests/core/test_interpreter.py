@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -103,6 +103,15 @@ CHANGES: dict[str, tuple[Callable[[], object], Callable[[], Any]]] = {
 }
 
 
+@pytest.fixture
+def own_locale() -> Iterator[None]:
+    """What a test makes of the locale is none of the next one's."""
+    before = locale.setlocale(locale.LC_ALL)
+    yield
+    locale.setlocale(locale.LC_ALL, before)
+
+
+@pytest.mark.usefixtures("own_locale")
 @pytest.mark.parametrize("what", CHANGES)
 def test_each_setting_is_put_back(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "UTC")
