@@ -9,13 +9,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from pytest_evarness.source.walk import Found
 
 __all__ = [
@@ -313,6 +314,8 @@ def min_coverage(config: pytest.Config) -> Fraction | None:
     value = setting(config, "min-coverage")
     if value is None:
         return None
+    from fractions import Fraction  # not in a session that demands nothing
+
     percent = Fraction(value) if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,9})?", value) else None
     if percent is None or percent > 100:
         bare = value.strip().removesuffix("%").strip()
