@@ -49,6 +49,8 @@ _PIPE_BYTES = 1 << 20
 _SET_PIPE_SIZE = 1031
 _LINE_BYTES = 4096
 
+_SUPERVISOR = Path(__file__).with_name("supervisor.py")
+
 # What is left of a colour or a cursor movement that a cut went through.
 _OPEN_ESCAPE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*)?\Z")
 
@@ -230,11 +232,10 @@ class _Call:
         self.said, theirs_said = self._pipe()
         theirs = (theirs_in, theirs_out, theirs_err)
         orders["pipes"] = theirs
-        file = Path(__file__).with_name("supervisor.py")
         variables = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
         try:
             self.supervisor = subprocess.Popen(  # noqa: S603 - this very interpreter
-                [sys.executable, "-I", "-S", "-B", str(file)],
+                [sys.executable, "-I", "-S", "-B", str(_SUPERVISOR)],
                 stdin=theirs_orders,
                 stdout=theirs_said,
                 stderr=subprocess.DEVNULL,

@@ -60,6 +60,8 @@ def _read_orders() -> dict[str, Any] | None:
 def _become(orders: dict[str, Any], prctl: Any, supervisor: int) -> None:
     """Turn this fresh child into the command. Never returns where that works."""
     os.setsid()
+    # Whoever asked knows the group before the command can kill this script.
+    _tell({"pid": os.getpid()})
     if prctl is not None:
         # Should the supervisor be killed, the command at least goes with it.
         prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
@@ -233,7 +235,6 @@ def _main() -> None:
         os.waitpid(child, 0)
         _tell({"failed": why})
         return
-    _tell({"pid": child})
     family = _Family(child, is_reaper=is_reaper)
     timed_out, left = _watch(family, orders["seconds"], orders["grace"], wakeup)
     family.kill()

@@ -199,6 +199,23 @@ def test_a_command_that_kills_its_supervisor_gains_nothing(tmp_path: Path, mark:
 
 
 @pytest.mark.skipif(not ON_LINUX, reason="looks into /proc")
+def test_nor_one_that_is_quicker_than_its_supervisor(
+    tmp_path: Path, mark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = process._SUPERVISOR.read_text(encoding="utf-8")
+    started = "    said = os.read(told, 64)\n"
+    assert text.count(started) == 1
+    # Busy on another processor while the command is already at work.
+    slow = tmp_path / "slow.py"
+    slow.write_text(text.replace(started, f"{started}    time.sleep(60)\n"), encoding="utf-8")
+    monkeypatch.setattr(process, "_SUPERVISOR", slow)
+    script = f"sleep {mark} & kill -9 $PPID; sleep {mark}"
+    with pytest.raises(CannotRunError, match=r"^the command's supervisor was killed"):
+        run(script, tmp_path)
+    assert settled(mark) == []
+
+
+@pytest.mark.skipif(not ON_LINUX, reason="looks into /proc")
 @pytest.mark.parametrize("way", ["", "setsid "])
 def test_a_command_that_stops_its_supervisor_gains_nothing(
     way: str, tmp_path: Path, mark: str, monkeypatch: pytest.MonkeyPatch
