@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pkgutil
-import re
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -31,12 +31,21 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> None:
     make_key(private)
     bundle = result.bundle(root / "proof.json", key=private)
     verify_bundle(bundle.read_bytes(), options=Options(), registry=packaged_registry())
+    # pytest collects garbage at the end of each session: not again through all that is here.
+    gc.collect()
+    gc.freeze()
+
+
+OUTER = (
+    *("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_XDIST_TESTRUNUID"),
+    *("PYTEST_ADDOPTS", "PYTHONDONTWRITEBYTECODE"),
+)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _no_outer_workers() -> None:
-    """Sessions inside a test are nobody's workers, whatever runs the test."""
-    for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_XDIST_TESTRUNUID"):
+def _nothing_of_the_outer_session() -> None:
+    """Sessions inside a test are nobody's workers, whatever runs the test, and quick to start."""
+    for name in OUTER:
         os.environ.pop(name, None)
 
 
@@ -48,7 +57,6 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, warm: No
     """
     del warm
     monkeypatch.delenv("EVARNESS_SIGNING_KEY", raising=False)
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
 
     def run(
         *words: str,
@@ -75,17 +83,3 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, warm: No
         return Ran(int(result.ret), text, counts_of(text), pytester.path)
 
     return run
-
-
-SLOW = re.compile(
-    r"tests/extension/|tests/plugin/test_(parallel|live|linked|exit|raised|restored|ordinary|plain)\.py"
-    r"|worker|say_the_same|misspelt_key_of_any|once\.py.*\[2\]|libraries\.py.*-2\]"
-    r"|test_failing_case_is_never_green|neither_with"
-)
-"""Tests that start whole sessions in processes of their own, by their node ids."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if SLOW.search(item.nodeid):
-            item.add_marker("slow")

@@ -94,14 +94,31 @@ def _installed(further: tuple[str, ...], path: tuple[str, ...]) -> tuple[tuple[s
             distribution = metadata.distribution(name)
         except metadata.PackageNotFoundError:
             continue
-        found[distribution.metadata["Name"]] = distribution.version
-        for requirement in distribution.requires or ():
+        named, version, requirements = _described(distribution)
+        found[named] = version
+        for requirement in requirements:
             # An extra is not there unless somebody asked for it; then it is somebody's `further`.
             if "extra ==" not in requirement.replace("extra==", "extra =="):
                 match = re.match(r"[A-Za-z0-9._-]+", requirement)
                 if match:
                     wanted.append(match.group())
     return tuple(sorted(found.items()))
+
+
+def _described(distribution: metadata.Distribution) -> tuple[str, str, list[str]]:
+    """Name, version, and requirements.
+
+    The headers are read by themselves: the parser of the library reads the description below them
+    as well, which in every session costs more than all the rest of the statement.
+    """
+    head = (distribution.read_text("METADATA") or "").partition("\n\n")[0]
+    names = re.findall(r"^Name: *(\S+)", head, re.MULTILINE)
+    versions = re.findall(r"^Version: *(\S+)", head, re.MULTILINE)
+    if len(names) != 1 or len(versions) != 1:
+        # An older form, which keeps what it requires elsewhere.
+        requirements = list(distribution.requires or ())
+        return distribution.metadata["Name"], distribution.version, requirements
+    return names[0], versions[0], re.findall(r"^Requires-Dist: *(.+)$", head, re.MULTILINE)
 
 
 def mirror_sentences(facts: Mapping[str, Any]) -> list[str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_evarness.bundle import facts
 from pytest_evarness.bundle.canonical import canonical_bytes
 from pytest_evarness.bundle.envelope import envelope_bytes
 from pytest_evarness.bundle.facts import environment_facts, git_facts
@@ -183,3 +185,34 @@ def test_commit_tree_and_cleanness_are_gits_own(tmp_path: Path) -> None:
     assert git_facts(tmp_path) == facts
     (tmp_path / "a").write_text("2")
     assert git_facts(tmp_path) == {**facts, "clean": False}
+
+
+# -- what is installed ---------------------------------------------------------------------------
+
+
+def test_the_headers_of_a_distribution_say_what_the_library_reads_from_them() -> None:
+    found = 0
+    for distribution in metadata.distributions():
+        told = facts._described(distribution)
+        slow = list(distribution.requires or ())
+        assert told == (distribution.metadata["Name"], distribution.version, slow)
+        found += 1
+    assert found > 10
+
+
+@pytest.mark.parametrize("description", ["", "\nName: other\nVersion: 9\nRequires-Dist: junk\n"])
+@pytest.mark.parametrize("form", ["dist-info", "egg-info"])
+def test_an_older_form_and_a_description_like_a_header_change_nothing(
+    tmp_path: Path, form: str, description: str
+) -> None:
+    folder = tmp_path / f"odd-1.2.{form}"
+    folder.mkdir()
+    name = "METADATA" if form == "dist-info" else "PKG-INFO"
+    text = f"Metadata-Version: 2.1\nName: odd\nVersion: 1.2\n{description}"
+    if form == "dist-info":
+        text = text.replace("1.2\n", "1.2\nRequires-Dist: tea>=1\n", 1)
+    else:
+        (folder / "requires.txt").write_text("tea>=1\n", encoding="utf-8")
+    (folder / name).write_text(text, encoding="utf-8")
+    told = facts._described(metadata.Distribution.at(folder))
+    assert told == ("odd", "1.2", ["tea>=1"])

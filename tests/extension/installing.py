@@ -82,7 +82,6 @@ class Site:
         variables |= {
             "PYTHONPATH": os.pathsep.join([str(self.folder), str(ROOT)]),
             "HOME": str(home),
-            "PYTHONDONTWRITEBYTECODE": "1",
             **self.variables,
         }
         return subprocess.run(

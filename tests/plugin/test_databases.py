@@ -116,7 +116,7 @@ def test_a_verifier_judges_the_recorded_rows_again(session: Session) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "times"), [("sqlite", 15), pytest.param("wheel", 4, marks=pytest.mark.postgres)]
+    ("kind", "times"), [("sqlite", 15), pytest.param("wheel", 4, marks=pytest.mark.wheel)]
 )
 def test_workers_share_no_database_and_no_name_reaches_a_digest(
     session: Session, kind: str, times: int

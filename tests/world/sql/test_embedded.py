@@ -20,7 +20,7 @@ from pytest_evarness.world.sql import embedded as module
 from pytest_evarness.world.sql.base import DownError
 from tests.world.sql.engines import Opener, need_wheel, rows_of
 
-pytestmark = pytest.mark.postgres
+pytestmark = pytest.mark.wheel
 
 PATIENCE = 60.0
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parents[3] / "docs"
 PAGES = [
     "services/sqlite.md",
-    pytest.param("services/postgres.md", marks=pytest.mark.postgres),
+    pytest.param("services/postgres.md", marks=pytest.mark.wheel),
     pytest.param("services/mysql.md", marks=pytest.mark.mysql),
     "checks/sql.md",
 ]
