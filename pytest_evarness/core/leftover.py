@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,6 +24,7 @@ __all__ = ["Leftover"]
 
 _TASKS = Path("/proc/self/task")
 _MAX_PROGRAMS = 10_000
+_END_SECONDS = 5.0
 
 
 class Leftover:
@@ -104,10 +107,23 @@ def _descendants(program: int) -> Iterator[int]:
 
 
 def _end(programs: Iterable[int]) -> None:
-    """Kill programs and whatever they have started; nobody has waited for them yet."""
+    """Kill programs and whatever they have started, and wait for their end.
+
+    Nobody else has waited for them yet. A kill is not an instant, and who is still dying could
+    write into the world that is sealed next.
+    """
+    watched = []
     for program in programs:
         for one in list(_descendants(program)):
+            with contextlib.suppress(OSError):
+                watched.append(os.pidfd_open(one))
             with contextlib.suppress(OSError):
                 os.kill(one, signal.SIGKILL)
         with contextlib.suppress(OSError):
             os.waitpid(program, 0)
+    end = time.monotonic() + _END_SECONDS
+    for one in watched:
+        ended = select.poll()  # a plain select knows low numbers only
+        ended.register(one, select.POLLIN)
+        ended.poll(max(0.0, end - time.monotonic()) * 1000)
+        os.close(one)

@@ -63,11 +63,11 @@ def test_what_a_program_has_started_ends_with_it() -> None:
         assert outer.stdout is not None
         inner = int(outer.stdout.readline())
         assert is_there(inner)
+    outer.stdout.close()
+    outer.wait()
     # Nobody but the system waits for it; until then it is a shell without a program.
     with contextlib.suppress(FileNotFoundError):
         assert Path(f"/proc/{inner}/cmdline").read_bytes() == b""
-    outer.stdout.close()
-    outer.wait()
 
 
 def test_what_another_thread_starts_meanwhile_is_none_of_the_node_s() -> None:
