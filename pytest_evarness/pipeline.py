@@ -854,6 +854,7 @@ def prove(
     on_case: Callable[[str, CaseResult], None] | None = None,
     on_trouble: Callable[[str, InputError], None] | None = None,
     deselected: Mapping[str, Mapping[str, str]] | None = None,
+    misspelt: Sequence[InputError] = (),
 ) -> Written:
     """Seal, run and judge every case, and write the bundle: a session without pytest.
 
@@ -864,6 +865,7 @@ def prove(
         on_case: Told of each case when it has been judged.
         on_trouble: Told of each case that could not be judged; without it the first one is raised.
         deselected: For a node id, the items that are planned and not selected, with the reason.
+        misspelt: What else makes a file of the library a broken one.
 
     Raises:
         InputError: A key was named and cannot be used, or the file of reviews cannot.
@@ -876,7 +878,7 @@ def prove(
     plan = build_plan(
         [planned_case(case, nodeid, left_out.get(nodeid, {})) for nodeid, case in cases],
         # A contract that cannot be read might have been for one of these cases.
-        broken=broken_libraries(engine.library),
+        broken=broken_libraries((*engine.library.errors, *misspelt)),
     )
     secrets = {name for _, case in cases for name in case.compiled.secrets}
     reviews = reviews_of(publisher.root, plan["plan"], secrets=secrets)
@@ -901,10 +903,10 @@ def prove(
     )
 
 
-def broken_libraries(library: Library) -> list[tuple[str, str]]:
+def broken_libraries(errors: Iterable[InputError]) -> list[tuple[str, str]]:
     """``(file, mistakes)`` of each library file that has some."""
     texts: dict[str, list[str]] = {}
-    for error in library.errors:
+    for error in errors:
         name = error.where.path if error.where is not None else None
         texts.setdefault(name or "contracts", []).append(str(error))
     return sorted((name, "\n".join(found)) for name, found in texts.items())

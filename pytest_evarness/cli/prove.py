@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_evarness.errors import UsageError
+from pytest_evarness.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     import argparse
 
-    from pytest_evarness.pipeline import CaseResult, Settings, Written
+    from pytest_evarness.pipeline import CaseResult, Engine, Settings, Written
 
 __all__ = ["HELP", "NAME", "add_arguments", "main"]
 
@@ -83,7 +83,12 @@ def main(args: argparse.Namespace) -> int:
     for error in engine.library.errors:
         # A contract that cannot be read might have been for one of the cases.
         write_error(str(error))
-    for text in (*map(str, engine.library.unmet()), *engine.unread_libraries(files)):
+    misspelt = _misspelt(settings, engine)
+    for error in misspelt:
+        write_error(str(error))
+    told = set(map(str, misspelt))
+    unmet = [text for text in map(str, engine.library.unmet()) if text not in told]
+    for text in (*unmet, *engine.unread_libraries(files)):
         write_error(f"warning: {text}")
     done: list[tuple[str, CaseResult]] = []
     with engine:
@@ -95,6 +100,7 @@ def main(args: argparse.Namespace) -> int:
                 publisher,
                 on_case=lambda nodeid, one: done.append((nodeid, one)),
                 on_trouble=lambda nodeid, error: write_error(f"{nodeid}: {error}"),
+                misspelt=misspelt,
             )
         except OSError as broken:
             name = broken.filename or args.output or settings.root
@@ -104,6 +110,35 @@ def main(args: argparse.Namespace) -> int:
     text = _json(written, done, code) if args.json else _text(written, done, settings.root)
     sys.stdout.write(text)
     return code
+
+
+def _misspelt(settings: Settings, engine: Engine) -> list[InputError]:
+    """Contracts for a tool by a name that nearly is one of a tool, and is that of no scenario.
+
+    A whole session refuses these. A tool may be that of a scenario which is not proved here, so
+    where a name is in doubt the others of the project are read too; where one of them does not
+    load, nobody can tell, and it stays a warning.
+    """
+    from pytest_evarness.pipeline import Engine
+    from pytest_evarness.scenario.collect import find_scenarios
+
+    # One of ~/.evarness may be for the tools of another project.
+    found = [
+        error
+        for error in engine.library.misspelt()
+        if error.where is not None and (settings.root / (error.where.path or "")).is_file()
+    ]
+    folder = settings.root / "scenarios"
+    if not found or not folder.is_dir():
+        return found
+    other = Engine(settings)
+    try:
+        for path in find_scenarios(folder):
+            other.load(path)
+    except InputError:
+        return []
+    still = {str(error.where) for error in other.library.misspelt()}
+    return [error for error in found if str(error.where) in still]
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -172,7 +172,8 @@ def _read(
                 )
             )
         )
-    if not present:
+    # A key that nearly is the one has been told, with what to write.
+    if not present and not any(error.fix for error in errors):
         errors.append(
             document.error(Fault((), "the key 'contracts' is missing", rule="{ID: {assert: ...}}"))
         )
@@ -422,6 +423,19 @@ class Library:
             for name, contract in one.contracts.items()
             if one.label != "packaged" and contract.applies_to is not None
             for fault in unmet(contract.applies_to, self._met)
+        ]
+
+    def misspelt(self) -> list[InputError]:
+        """Of these, tools by a name that nearly is one of a tool: such a contract is broken.
+
+        True where every scenario of the project was met, for the tool may be that of another.
+        """
+        return [
+            error
+            for error in self.unmet()
+            if error.fix is not None
+            and error.where is not None
+            and ".tools[" in (error.where.field or "")
         ]
 
     def resolve(

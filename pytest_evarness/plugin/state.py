@@ -164,7 +164,7 @@ class SessionState:
         }
         return [
             (name, text)
-            for name, text in broken_libraries(self.engine.library)
+            for name, text in broken_libraries(self.engine.library.errors)
             if name not in own and name not in self.broken
         ]
 
@@ -247,12 +247,9 @@ class SessionState:
             return []
         root = self.config.rootpath
         texts: dict[Path, list[str]] = {}
-        for error in self.engine.library.unmet():
-            where = error.where
-            is_tool = where is not None and ".tools[" in (where.field or "")
-            if where is None or where.path is None or error.fix is None or not is_tool:
-                continue
-            path = root / where.path
+        for error in self.engine.library.misspelt():
+            name = error.where.path if error.where is not None else None
+            path = root / (name or "")
             if path.is_file():
                 texts.setdefault(path, []).append(str(error))
         return [(path, "\n".join(found)) for path, found in sorted(texts.items())]

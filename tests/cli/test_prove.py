@@ -134,7 +134,9 @@ def test_the_command_and_a_session_name_a_case_alike(
     ]
 
 
-def test_a_contract_for_a_misspelt_tool_is_told(command: Command, first: Path) -> None:
+def test_a_contract_for_a_misspelt_tool_is_refused_as_a_session_refuses_it(
+    command: Command, first: Path
+) -> None:
     library = Path("contracts/mine.yaml")
     library.parent.mkdir(exist_ok=True)
     body = (
@@ -142,9 +144,49 @@ def test_a_contract_for_a_misspelt_tool_is_told(command: Command, first: Path) -
         "    applies_to: {tools: [TOOL]}\n"
         "    assert: {never: {type: budget_breached}}\n"
     )
+    words = ("prove", first, "-o", "p.json", "--unsigned", *INLINE)
     library.write_text(body.replace("TOOL", "emial.send"), encoding="utf-8")
-    done = command("prove", first, "-o", "p.json", "--unsigned")
-    assert "warning: contracts/mine.yaml:6:" in done.err
+    done = command(*words)
+    assert "pytest-evarness: contracts/mine.yaml:6:" in done.err
     assert "write 'email.send'" in done.err
+    assert "warning" not in done.err
+    # As a file of the library that does not load: the bundle names it, and cannot hold.
+    assert (done.code, predicate(Path("p.json"))["verdict"]["holds"]) == (3, None)
+    broken = predicate(Path("p.json"))["seal"]["broken"]
+    assert [row["file"] for row in broken] == ["contracts/mine.yaml"]
+    # A scenario of the project that is not proved here may have such a tool, or be unreadable.
+    other = Path("scenarios/other.yaml")
+    other.write_text("evarness: 1\n", encoding="utf-8")
+    done = command(*words)
+    assert (done.code, "warning: contracts/mine.yaml:6:" in done.err) == (0, True)
+    other.write_bytes(first.read_bytes())
+    assert command(*words).code == 3
+    # The twins: a name that nearly is no tool's, and the tool that was meant.
+    library.write_text(body.replace("TOOL", "crm.pay"), encoding="utf-8")
+    done = command(*words)
+    assert (done.code, "warning: contracts/mine.yaml:6:" in done.err) == (0, True)
     library.write_text(body.replace("TOOL", "email.send"), encoding="utf-8")
-    assert "warning" not in command("prove", first, "-o", "p.json", "--unsigned").err
+    done = command(*words)
+    assert (done.code, "mine.yaml" in done.err) == (0, False)
+
+
+def test_a_misspelt_name_that_is_a_tool_of_another_scenario_is_none(
+    command: Command, first: Path
+) -> None:
+    library = Path("contracts/mine.yaml")
+    library.parent.mkdir(exist_ok=True)
+    library.write_text(
+        "contracts:\n  sent-with-care:\n    status: draft\n    owner: o\n    rationale: r\n"
+        "    applies_to: {tools: [email.sent]}\n"
+        "    assert: {never: {type: budget_breached}}\n",
+        encoding="utf-8",
+    )
+    words = ("prove", first, "-o", "p.json", "--unsigned", *INLINE)
+    assert command(*words).code == 3
+    beside = Path("scenarios/more")
+    beside.mkdir()
+    (beside / "other.yaml").write_bytes(first.read_bytes())
+    manifest = "tools: [{id: email.sent, safety: {side_effects: write}}]\n"
+    (beside / "tools.yaml").write_text(manifest, encoding="utf-8")
+    done = command(*words)
+    assert (done.code, "warning: contracts/mine.yaml:6:" in done.err) == (0, True)
