@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_evarness.core.outcome import Cause
+from pytest_evarness.core.outcome import Cause, Outcome
+from pytest_evarness.history.contradiction import disagree
 
 if TYPE_CHECKING:
     from pytest_evarness.report.judged import JudgedCase, JudgedItem
@@ -345,30 +346,60 @@ def _outcomes(a: JudgedCase, b: JudgedCase) -> Iterator[Change]:
             "outcomes", a.nodeid, a.record[name], b.record[name], _named(name, a.record, b.record)
         )
     others = {judged.item.id: judged for judged in b.items}
-    same_events = a.replica["runs"][0]["chain_digest"] == b.replica["runs"][0]["chain_digest"]
+    same = _Same.of(a, b)
     for judged in a.items:
         other = others.get(judged.item.id)
         if other is not None:
-            yield from _finding(judged, other, same_events=same_events)
+            yield from _finding(judged, other, same)
 
 
-def _contradict(a: JudgedItem, b: JudgedItem) -> bool:
+def _contradict(a: JudgedItem, b: JudgedItem, same: _Same) -> bool:
     """Whether two judgements of one rule, which looks at events alone, cannot both be right."""
-    assert a.finding is not None
-    assert b.finding is not None
-    causes = (*a.finding.causes, *b.finding.causes)
-    return (
-        a.item.kind in ("contract", "trace")
-        and a.finding.outcome is not b.finding.outcome
-        and (a.item.definition, a.item.applies, a.item.vacuous)
-        == (b.item.definition, b.item.applies, b.item.vacuous)
-        # Whoever could not judge, or had counted a vacuous pass otherwise, disagrees with nobody.
-        and Cause.EVALUATOR_ERROR not in causes
-        and not (a.finding.vacuous or b.finding.vacuous)
-    )
+    if not (
+        same.run
+        and a.item.kind in ("contract", "trace")
+        and (a.item.definition, a.item.applies) == (b.item.definition, b.item.applies)
+        and disagree(a.finding, b.finding)
+    ):
+        return False
+    findings = [one for one in (a.finding, b.finding) if one is not None]
+    if any(one.vacuous for one in findings) and not same.graph:
+        return False  # what cannot occur in a graph is told by the graph
+    # Events are held against the other accounts of the same run, where there are some.
+    doubted = any(Cause.CONTRADICTORY_EVIDENCE in one.causes for one in findings)
+    return same.evidence or not doubted
 
 
-def _finding(a: JudgedItem, b: JudgedItem, *, same_events: bool) -> Iterator[Change]:
+@dataclass(frozen=True, slots=True)
+class _Same:
+    """What two cases have in common, of what a judgement of a contract rests on."""
+
+    run: bool
+    graph: bool
+    evidence: bool
+
+    @classmethod
+    def of(cls, a: JudgedCase, b: JudgedCase) -> _Same:
+        """Of two cases that ran."""
+        assert a.record is not None
+        assert b.record is not None
+        runs = [case.replica["runs"][0] for case in (a, b)]
+        # The same events are the whole run for one who declares the pause, and a part for another.
+        ends = [_declares_pause(case) for case in (a, b)]
+        return cls(
+            run=ends[0] == ends[1]
+            and all(runs[0][key] == runs[1][key] for key in ("chain_digest", "world_digest")),
+            graph=a.record["inputs"]["graph"] == b.record["inputs"]["graph"],
+            evidence=_text(a.replica["evidence"]) == _text(b.replica["evidence"]),
+        )
+
+
+def _declares_pause(case: JudgedCase) -> bool:
+    expected = next((one.item.definition for one in case.items if one.item.kind == "expect"), None)
+    return (expected or {}).get("status") == "paused"
+
+
+def _finding(a: JudgedItem, b: JudgedItem, same: _Same) -> Iterator[Change]:
     from pytest_evarness.report.wording import causes_text, outcome_word
 
     if a.finding is None or b.finding is None:
@@ -376,11 +407,12 @@ def _finding(a: JudgedItem, b: JudgedItem, *, same_events: bool) -> Iterator[Cha
     said = []
     for finding in (a.finding, b.finding):
         causes = f" ({causes_text(finding.causes)})" if finding.causes else ""
-        said.append(f"{outcome_word(finding)}{causes}")
+        nothing = ", vacuous" if finding.vacuous and finding.outcome is not Outcome.PASS else ""
+        said.append(f"{outcome_word(finding)}{causes}{nothing}")
     if said[0] != said[1]:
         records = [one.as_record() for one in (a.finding, b.finding)]
         contradiction = ""
-        if same_events and _contradict(a, b):
+        if _contradict(a, b, same):
             contradiction = " (CONTRADICTION: the same rule over the same events)"
         what = f"{said[0]} -> {said[1]}{contradiction}: {b.finding.reason}"
         yield Change("outcomes", a.nodeid, what, *records)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_evarness.core.finding import Finding
 from pytest_evarness.core.outcome import Cause, Outcome
 from pytest_evarness.core.plan import PlannedItem
+from pytest_evarness.history.contradiction import disagree
 
 if TYPE_CHECKING:
     from pytest_evarness.checks.judge import Judge
@@ -106,12 +107,8 @@ def judge_again(
     judging = _Judging(
         statement, registry, Judge(registry), Graphs(statement["predicate"], registry)
     )
-    # A vacuous pass then counted as something else, which is a setting of that session.
-    strict = statement["predicate"]["seal"]["settings"]["strict_vacuity"]
     return [
-        CaseAgain(
-            case, tuple(_again(case, contracts, judging.findings(case, contracts), strict=strict))
-        )
+        CaseAgain(case, tuple(_again(case, contracts, judging.findings(case, contracts))))
         for case in cases
     ]
 
@@ -233,8 +230,6 @@ def _again(
     case: JudgedCase,
     contracts: Sequence[Contract | Finding],
     judged: Mapping[int, Finding],
-    *,
-    strict: bool,
 ) -> Iterator[Again]:
     by_id = {one.item.id: one for one in case.items}
     for place, entry in enumerate(contracts):
@@ -250,17 +245,9 @@ def _again(
             and case.events is not None
             and same is True
             and _same_facts(was.item.definition, contract.definition())
-            and not (strict and finding.vacuous)
-            and _differ(was.finding, finding)
+            and disagree(was.finding, finding)
         )
         yield Again(finding, contract, was, same, contradicts)
-
-
-def _differ(then: Finding | None, now: Finding) -> bool:
-    """Whether two judgements of one thing disagree; who could not judge disagrees with nobody."""
-    if then is None or Cause.EVALUATOR_ERROR in (*then.causes, *now.causes):
-        return False
-    return then.outcome is not now.outcome
 
 
 def _same_facts(then: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:

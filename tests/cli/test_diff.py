@@ -13,8 +13,10 @@ import pytest
 from pytest_evarness.bundle.key import load_private_key, make_key
 from pytest_evarness.bundle.seal import Settings
 from tests.bundle.builder import (
+    APPROVAL_FIRST,
     APPROVE,
     NO_SEND_AFTER_REJECTION,
+    PENDING,
     REJECT,
     WEIGHED,
     Spec,
@@ -109,6 +111,42 @@ def test_one_rule_over_the_same_events_that_comes_out_twice_is_a_contradiction(
     rejected = changed(spec, decision="reject")
     told = dict(found(compared(command, honest, write("d.json", rejected)), "outcomes"))[place]
     assert "CONTRADICTION" not in told
+
+
+def _vacuous_by_another_version(statement: dict[str, Any]) -> None:
+    (replica,) = statement["predicate"]["cases"][0]["replicas"]
+    found = next(one for one in replica["findings"] if one["id"] == "approved-first")
+    found.update(vacuous=True, reason="no event is a tool_called")
+    _by_another_version(statement)
+
+
+def test_a_pass_that_became_vacuous_is_told_and_contradicts_over_the_same_events(
+    command: Command,
+) -> None:
+    spec = changed(APPROVE, contracts={"approved-first": APPROVAL_FIRST})
+    honest = write("a.json", spec)
+    place = "scenarios/send.yaml::approve::approved-first"
+    hollow = write("b.json", spec, change=_vacuous_by_another_version)
+    told = dict(found(compared(command, honest, hollow), "outcomes"))[place]
+    assert told.startswith("pass -> vacuous (CONTRADICTION: the same rule over the same events): ")
+    # The twins: other events, over which there was nothing to judge; and a session which counted
+    # what it found vacuous, as the other did, as something else.
+    rejected = changed(spec, decision="reject", expect={"status": "blocked"})
+    told = dict(found(compared(command, honest, write("c.json", rejected)), "outcomes"))[place]
+    assert told.startswith("pass -> vacuous: ")
+    strict = write("d.json", rejected, settings=Settings(strict_vacuity=True))
+    told = dict(found(compared(command, Path("c.json"), strict), "outcomes"))[place]
+    assert told.startswith("vacuous -> indeterminate (missing_evidence), vacuous: ")
+
+
+def test_the_same_events_are_a_whole_run_only_for_who_declares_the_pause(
+    command: Command,
+) -> None:
+    declared = changed(PENDING, contracts={"never-sends": FORBIDDEN["never-sends"]})
+    pending = changed(declared, expect={"status": "completed"})
+    done = compared(command, write("a.json", declared), write("b.json", pending))
+    told = dict(found(done, "outcomes"))["scenarios/send.yaml::pending::never-sends"]
+    assert told.startswith("pass -> indeterminate (unfinished_run): ")
 
 
 def test_an_outcome_that_changed_is_named_with_both_words(command: Command) -> None:

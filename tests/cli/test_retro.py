@@ -365,6 +365,27 @@ def test_another_outcome_of_the_same_rule_over_the_same_events_is_a_contradictio
     assert "CONTRADICTION" not in retro(command, path, elsewhere).out
 
 
+def test_a_pass_that_is_vacuous_today_over_the_same_events_is_a_contradiction(
+    command: Command,
+) -> None:
+    rule = {"every": {"match": {"type": "approval_granted"}, "where": {"approver": "alice"}}}
+    spec = changed(REJECT, contracts={"by-alice": rule})
+    path = written(command, spec, settings=Settings(strict_vacuity=True))
+    text = json.dumps({"contracts": {"by-alice": {"assert": rule}}})
+    remade(path)
+    # What is vacuous counts as something else in a strict session, and is concluded alike.
+    assert "CONTRADICTION" not in retro(command, path, text).out
+
+    def fill(statement: dict[str, Any]) -> None:
+        (replica,) = statement["predicate"]["cases"][0]["replicas"]
+        found = next(one for one in replica["findings"] if one["id"] == "by-alice")
+        found.update(vacuous=False, reason="1 of 1")
+
+    path = written(command, spec)
+    remade(path, fill)
+    assert "CONTRADICTION" in retro(command, path, text).out
+
+
 def test_a_contradiction_is_no_clean_pass(command: Command) -> None:
     rule = {"eventually": {"type": "run_finished"}}
     path = written(command, changed(APPROVE, contracts={"ends": rule}))
