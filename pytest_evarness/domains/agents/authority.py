@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 __all__ = ["Authority", "Grant"]
@@ -28,11 +29,15 @@ class Grant:
     uses_left: int
     is_revoked: bool = False
 
+    def is_stale(self, now_ms: int) -> bool:
+        """Whether it was revoked or has expired."""
+        if self.is_revoked or self.expires_ms is None:
+            return self.is_revoked
+        return now_ms - self.granted_at_ms >= self.expires_ms
+
     def end(self, now_ms: int) -> str | None:
         """Why it covers nothing any more, as the rule of a refusal; None while it lives."""
-        if self.is_revoked:
-            return "approval_stale"
-        if self.expires_ms is not None and now_ms - self.granted_at_ms >= self.expires_ms:
+        if self.is_stale(now_ms):
             return "approval_stale"
         return "approval_used" if self.uses_left <= 0 else None
 
@@ -70,6 +75,16 @@ class Authority:
                 grant.uses_left -= 1
                 return "approval"
         return own[-1].end(now_ms) if own else None
+
+    def is_withdrawn(self, now_ms: int, is_about: Callable[[str], bool]) -> bool:
+        """Whether all that was granted about an act was revoked or has expired.
+
+        Args:
+            now_ms: Simulated time.
+            is_about: Whether a gate is about the act, whatever exactly it approved.
+        """
+        own = [grant for grant in self.grants if is_about(grant.gate)]
+        return bool(own) and all(grant.is_stale(now_ms) for grant in own)
 
     def approved(self) -> list[str]:
         """Every digest that was approved so far, once each, in order."""

@@ -20,6 +20,7 @@ from pytest_evarness.domains.agents.flow import (
     asking,
     tool_names,
 )
+from pytest_evarness.domains.agents.lint_approval import resting_on
 from pytest_evarness.domains.agents.literal import literal_remarks
 from pytest_evarness.domains.agents.manifest import (
     aliases_of,
@@ -110,7 +111,7 @@ class AgentsDomain:
     ) -> list[Fault]:
         """What graph, environment and manifests say to each other that cannot be meant."""
         faults = [
-            *_approval_faults(graph, environment),
+            *_approval_faults(graph, environment, overlays),
             *tier_faults(graph, environment, overlays),
             *_tool_faults(graph, environment, overlays),
             *_effect_faults(graph, environment, overlays),
@@ -449,7 +450,7 @@ def _unknown(
     )
 
 
-def _approval_faults(graph: Graph, environment: JsonObject) -> list[Fault]:
+def _approval_faults(graph: Graph, environment: JsonObject, overlays: JsonObject) -> list[Fault]:
     approvals: Any = environment.get("approvals") or {}
     gates = [node.id for node in graph.nodes.values() if node.type == "approval_gate"]
     flow = Flow.of(graph) if approvals else None
@@ -465,7 +466,17 @@ def _approval_faults(graph: Graph, environment: JsonObject) -> list[Fault]:
             faults.append(Fault(path, problem, got=quoted(gate), rule=rule, at_key=True))
             continue
         node = decision.get("revoke_before")
-        if node is None or flow is None:
+        ends = [key for key in ("revoke_before", "expires_ms") if decision.get(key) is not None]
+        if not ends or flow is None:
+            continue
+        acts = resting_on(graph, overlays, gate)
+        if not acts and gate in asking(graph):
+            problem = "nothing behind the gate rests on its approval, so its end changes nothing"
+            rule = "a tool that writes, or a procedural_memory that waits for a person"
+            path, got = (*path, ends[0]), quoted(str(decision[ends[0]]))
+            faults.append(Fault(path, problem, got=got, rule=rule, fix=f"remove '{ends[0]}'"))
+            continue
+        if node is None:
             continue
         path = (*path, "revoke_before")
         if node not in graph.nodes:
@@ -479,6 +490,10 @@ def _approval_faults(graph: Graph, environment: JsonObject) -> list[Fault]:
         elif gate in flow.reach([node]):
             problem = "the node works before the gate asks, so nothing would be revoked"
             faults.append(Fault(path, problem, got=quoted(node)))
+        elif acts and all(node != act and node in flow.reach([act]) for act in acts):
+            problem = "what the approval is for is done before that node works"
+            rule = f"it is for {one_of(sorted(acts))}"
+            faults.append(Fault(path, problem, got=quoted(node), rule=rule))
     return faults
 
 

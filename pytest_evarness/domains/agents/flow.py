@@ -19,6 +19,7 @@ __all__ = [
     "CLASSIFIER",
     "LOOP",
     "Flow",
+    "acts_behind",
     "always_asks",
     "asking",
     "covered_calls",
@@ -208,6 +209,33 @@ def _covered_calls(graph: Graph, effects: frozenset[str]) -> Mapping[str, tuple[
         if graph.nodes[node].type == "approval_gate":
             covered[node] = later_near
     return MappingProxyType(covered)
+
+
+def acts_behind(graph: Graph, overlays: JsonObject, gate: str) -> frozenset[str]:
+    """The nodes whose side effects an approval of ``gate`` is about, one call or many.
+
+    The same calls as in :func:`covered_calls`, all of them: a side effect ends what a gate is
+    about only where a further gate follows.
+    """
+    return _acts_behind(graph, frozenset(side_effecting(graph, overlays)), gate)
+
+
+@lru_cache(maxsize=256)
+def _acts_behind(graph: Graph, effects: frozenset[str], gate: str) -> frozenset[str]:
+    flow, gates = Flow.of(graph), asking(graph)
+    # Each node with whether a side effect was met on the way to it.
+    waiting = deque((node, False) for node in flow.after.get(gate, ()))
+    found = set(waiting)
+    while waiting:
+        node, is_far = waiting.popleft()
+        if is_far and node in gates:
+            continue
+        for other in flow.after[node]:
+            step = (other, is_far or node in effects)
+            if step not in found:
+                found.add(step)
+                waiting.append(step)
+    return frozenset(node for node, _ in found if node in effects)
 
 
 def _some(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:

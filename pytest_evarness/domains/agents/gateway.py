@@ -16,6 +16,7 @@ from pytest_evarness.domains.agents.acting import (
 )
 from pytest_evarness.domains.agents.budget import admit_tool_call
 from pytest_evarness.domains.agents.egress import allow_tool
+from pytest_evarness.domains.agents.flow import acts_behind
 from pytest_evarness.domains.agents.schema import validator_of, violation
 from pytest_evarness.domains.agents.script import Script
 from pytest_evarness.domains.agents.state import Intent, RunState, state_of
@@ -146,7 +147,14 @@ class _Calling:
             self._deny(rule)
         if needs_approval:
             self._deny("approval_missing")
+        if self.state.authority.is_withdrawn(now_ms, self._is_behind):
+            # Nobody approved exactly this call, and what was approved before it is over.
+            self._deny("approval_stale")
         return "approve_side_effects"
+
+    def _is_behind(self, gate: str) -> bool:
+        context = self.context
+        return context.node_id in acts_behind(context.graph, context.overlays, gate)
 
     def _deny(self, rule: str) -> NoReturn:
         payload: dict[str, Any] = {

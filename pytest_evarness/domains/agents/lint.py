@@ -15,6 +15,7 @@ from pytest_evarness.domains.agents.flow import (
     side_effecting,
     tool_names,
 )
+from pytest_evarness.domains.agents.lint_approval import APPROVAL_RULES
 from pytest_evarness.domains.agents.lint_idle import IDLE_RULES
 from pytest_evarness.domains.agents.lint_memory import MEMORY_RULES, gates_of_instructions
 from pytest_evarness.domains.agents.lint_names import NAME_RULES
@@ -273,6 +274,7 @@ def register_lint(registry: Registry) -> None:
         ("agents.side_effects_not_approved", _unapproved),
         ("agents.unapprovable_in_loop", _in_loops),
         ("agents.second_output", _outputs),
+        *APPROVAL_RULES,
         *IDLE_RULES,
         *MEMORY_RULES,
         *NAME_RULES,

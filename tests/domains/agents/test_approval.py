@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evarness.domains.agents.flow import covered_calls
+from pytest_evarness.domains.agents.flow import acts_behind, covered_calls
 from pytest_evarness.domains.agents.manifest import parse_manifests
 from pytest_evarness.domains.agents.text import digest_of_value
 from tests.domains.agents import harness as h
@@ -280,8 +280,13 @@ def test_a_revocation_that_came_too_early_is_listed() -> None:
             {"id": "a", "type": "output_parser"},
             {"id": "b", "type": "approval_gate"},
             {"id": "c", "type": "input"},
+            {"id": "d", "type": "procedural_memory"},
         ],
-        "edges": [{"from": "c", "to": "b"}, {"from": "c", "to": "a"}],
+        "edges": [
+            {"from": "c", "to": "b"},
+            {"from": "c", "to": "a"},
+            {"from": "b", "to": "d"},
+        ],
     }
     decision = {"decision": "approve", "revoke_before": "a"}
     run = h.run(graph, {"approvals": {"b": decision}})
@@ -381,3 +386,105 @@ def test_an_approval_of_a_call_makes_no_instruction_followed() -> None:
     graph["edges"].pop()
     run = h.run(graph, {**environment, "tools": {}})
     assert h.payload(run, "memory_write")["text"] == "answer in verse"
+
+
+# -- an approval that has ended --------------------------------------------------------------------
+
+LOOP: tuple[str, dict[str, Any]] = (
+    "loop_controller",
+    {"tools": ["note.add"], "approve_side_effects": True, "require_evidence": False},
+)
+ENDS: list[dict[str, Any]] = [{"revoke_before": "n3"}, {"expires_ms": 0}]
+
+
+def ended(graph: dict[str, Any], **decision: Any) -> Run:
+    acts = [{"action": {"tool": "note.add", "input": {"text": "x"}}}, {"respond": {"text": "done"}}]
+    environment = {
+        "approvals": {"n2": {"decision": "approve", **decision}},
+        "react": acts,
+        "llm": [{"respond": {"text": "other words"}}],
+        "tools": ANSWERS,
+    }
+    return h.run(graph, environment, tools=OWN_TOOLS)
+
+
+NOTE: tuple[str, dict[str, Any]] = ("tool", {"tool": "note.add", "approve_side_effects": True})
+BEHIND = {
+    "a loop": h.chain(("input", {}), GATE, LOOP),
+    "several": h.chain(("input", {}), GATE, NOTE, NOTE),
+    "other words": h.chain(("input", {}), GATE, ("llm", {}), NOTE),
+}
+
+
+@pytest.mark.parametrize("end", ENDS, ids=["revoked", "expired"])
+@pytest.mark.parametrize("behind", list(BEHIND))
+def test_what_was_approved_for_no_single_call_ends_as_well(
+    behind: str, end: dict[str, Any]
+) -> None:
+    run = ended(BEHIND[behind], **end)
+    assert (run.status, h.payload(run, "policy_decision")["rule"]) == ("blocked", "approval_stale")
+    assert h.payloads(run, "tool_called") == []
+    # The twin: while the approval lives the call is made.
+    assert ended(BEHIND[behind], expires_ms=1).status == "completed"
+
+
+def test_a_gate_is_about_nothing_behind_a_further_gate_after_a_side_effect() -> None:
+    graph = h.chain(("input", {}), GATE, NOTE, GATE, LOOP)
+    later = {"n4": {"decision": "approve", "revoke_before": "n5"}}
+    first = {"n2": {"decision": "approve", "expires_ms": 100}}
+    acts = [{"action": {"tool": "note.add", "input": {"text": "x"}}}]
+    environment = {
+        "approvals": {**first, **later},
+        "react": acts,
+        "tools": ANSWERS,
+    }
+    run = h.run(graph, environment, tools=OWN_TOOLS)
+    assert h.payload(run, "policy_decision")["rule"] == "approval_stale"
+    assert len(h.payloads(run, "tool_called")) == 1
+    overlays = h.in_force(OWN_TOOLS)
+    assert acts_behind(h.graph_of(graph), overlays, "n2") == {"n3"}
+    assert acts_behind(h.graph_of(graph), overlays, "n4") == {"n5"}
+    two = h.graph_of(h.chain(("input", {}), GATE, GATE, NOTE, NOTE))
+    assert acts_behind(two, overlays, "n2") == {"n4", "n5"}
+
+
+@pytest.mark.parametrize("end", ENDS, ids=["revoked", "expired"])
+@pytest.mark.parametrize(
+    "behind",
+    [("llm", {}), ("tool", {"tool": "email.search"}), ("loop_controller", {"tools": ["db.query"]})],
+)
+def test_an_end_that_nothing_would_notice_is_refused(behind: Any, end: dict[str, Any]) -> None:
+    ((key, value),) = end.items()
+    graph = h.chain(("input", {}), GATE, behind)
+    approvals = {"n2": {"decision": "approve", **end}}
+    assert h.case_faults(graph, {"approvals": approvals}) == [
+        (
+            f"approvals.n2.{key}: nothing behind the gate rests on its approval, so its end changes"
+            f" nothing (got '{value}'; a tool that writes, or a procedural_memory that waits for a"
+            " person)"
+        )
+    ]
+    assert h.case_faults(graph, {"approvals": {"n2": "approve"}}) == []
+    fine = h.chain(("input", {}), GATE, SEND, behind)
+    assert h.case_faults(fine, {"approvals": approvals}) == []
+
+
+def test_a_revocation_behind_the_act_is_refused() -> None:
+    graph = h.chain(("input", {}), GATE, SEND, ("output", {}))
+    late = {"n2": {"decision": "approve", "revoke_before": "n4"}}
+    assert h.case_faults(graph, {"approvals": late}) == [
+        (
+            "approvals.n2.revoke_before: what the approval is for is done before that node works"
+            " (got 'n4'; it is for n3)"
+        )
+    ]
+    two = h.chain(("input", {}), GATE, SEND, SEND, ("output", {}))
+    assert h.case_faults(two, {"approvals": late}) == []
+
+
+def test_a_gate_whose_expiry_nothing_would_notice_is_an_error() -> None:
+    config = ("approval_gate", {"expires_ms": 5})
+    idle = h.chain(("input", {}), config, ("llm", {}), ("output", {}))
+    assert ("error", "idle_expiry", "n2") in h.codes(idle)
+    fine = h.chain(("input", {}), config, SEND, ("output", {}))
+    assert "idle_expiry" not in [code for _, code, _ in h.codes(fine)]
