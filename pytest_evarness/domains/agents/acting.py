@@ -22,6 +22,7 @@ __all__ = [
     "apply_effects",
     "effects_of",
     "filled_effects",
+    "may_reach_network",
 ]
 
 
@@ -34,6 +35,19 @@ def effects_of(answer: Mapping[str, Any], manifest: Mapping[str, Any]) -> Sequen
     if own is not None:
         return list(own)
     return [] if "raise" in answer else list(manifest["effects"])
+
+
+def may_reach_network(answers: Sequence[Mapping[str, Any]], manifest: Mapping[str, Any]) -> bool:
+    """Whether a call may leave the machine: its manifest says so, or it sends a request.
+
+    Args:
+        answers: The rules one of which will answer the call; nobody knows yet which.
+        manifest: Of the tool.
+    """
+    if manifest["safety"]["network"] == "outbound":
+        return True
+    possible = [effects_of(answer, manifest) for answer in answers or ({},)]
+    return any(kind_of_effect(effect) == "http" for effects in possible for effect in effects)
 
 
 @dataclass(frozen=True, slots=True)

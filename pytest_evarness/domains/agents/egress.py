@@ -164,13 +164,10 @@ def allow_model(text: str, context: Context) -> None:
         )
 
 
-def allow_tool(
-    tool: str, args: Mapping[str, Any], manifest: Mapping[str, Any], context: Context
-) -> bool:
-    """The gate before a tool call: ``outbound`` is the network, everything else is local."""
-    outbound = manifest["safety"]["network"] == "outbound"
+def allow_tool(tool: str, args: Mapping[str, Any], context: Context, *, is_outbound: bool) -> bool:
+    """The gate before a tool call: what may go out is the network, everything else is local."""
     egress = state_of(context).part(Egress)
-    destination = "network" if outbound else "local"
+    destination = "network" if is_outbound else "local"
     return egress.allow(destination, "\n".join(_leaves(args)), {"tool": tool}, context)
 
 

@@ -13,6 +13,7 @@ from pytest_evarness.domains.agents.acting import (
     Patience,
     apply_effects,
     effects_of,
+    may_reach_network,
 )
 from pytest_evarness.domains.agents.budget import admit_tool_call
 from pytest_evarness.domains.agents.egress import allow_tool
@@ -106,7 +107,8 @@ class _Calling:
         error = ""
         for attempt in range(1, self.request.retries + 2):
             rule = self._authorise(manifest)
-            if not allow_tool(self.tool, self.args, manifest, self.context):
+            outbound = may_reach_network(self._script(manifest).answers, manifest)
+            if not allow_tool(self.tool, self.args, self.context, is_outbound=outbound):
                 self._deny("egress")
             admit_tool_call(self.context)
             self._announce(manifest, rule, name)
@@ -261,13 +263,17 @@ class _Calling:
     def _lost(self, error: str, phase: str, *names: str) -> _LostAnswerError:
         return _LostAnswerError(error, phase, self._labels(*names))
 
-    def _answer(self, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _script(self, manifest: Mapping[str, Any]) -> Script:
         script = self.state.tools.get(self.tool)
         if script is None:
             # The manifest's own rules answer only where the scenario does not name the tool.
             script = self.state.tools[self.tool] = Script(
                 self.tool, manifest["sim"], is_background=True
             )
+        return script
+
+    def _answer(self, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+        script = self._script(manifest)
         answer = script.take(self.state.call(self.query))
         if answer is not None:
             return answer

@@ -99,6 +99,11 @@ class Script:
         """How many answers are scripted; a rule without end counts once."""
         return sum(rule.capacity or 1 for rule in self._rules)
 
+    @property
+    def answers(self) -> list[Mapping[str, Any]]:
+        """Every rule as it was written, used up or not."""
+        return [rule.answer for rule in self._rules]
+
     def take(
         self, call: Call, *, fits: Callable[[Mapping[str, Any]], bool] | None = None
     ) -> Mapping[str, Any] | None:
