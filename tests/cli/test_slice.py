@@ -12,6 +12,7 @@ import yaml
 
 from pytest_evarness.bundle.key import load_private_key, make_key
 from pytest_evarness.bundle.seal import Settings
+from pytest_evarness.cli import main
 from pytest_evarness.history import slicing
 from tests.bundle.builder import APPROVE, UNDECIDED, Spec, bundle_of, changed, statement_of
 from tests.scenarios.shipped import shipped
@@ -61,12 +62,26 @@ def sent_twice(**asserts: Any) -> dict[str, Any]:
     return scenario
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Scenario, key and signed bundle in which every one of ``ASSERTS`` fails; made once."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("HOME", str(folder))
+        make_key(Path("k.pem"))
+        Path("s.yaml").write_text(yaml.safe_dump(sent_twice(**ASSERTS)), encoding="utf-8")
+        words = ["prove", "s.yaml", "--key", "k.pem", "-o", "p.json", "--rerun", "inline"]
+        assert main(words) == 1
+        return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
 @pytest.fixture
-def proved(command: Command) -> Path:
-    """A signed bundle in which every one of ``ASSERTS`` fails."""
-    make_key(Path("k.pem"))
-    Path("s.yaml").write_text(yaml.safe_dump(sent_twice(**ASSERTS)), encoding="utf-8")
-    assert command("prove", "s.yaml", "--key", "k.pem", "-o", "p.json").code == 1
+def proved(command: Command, made: dict[str, bytes]) -> Path:
+    """That bundle in the folder of this test, beside what it was made of."""
+    del command
+    for name, content in made.items():
+        Path(name).write_bytes(content)
     return Path("p.json")
 
 
