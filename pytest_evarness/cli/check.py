@@ -14,6 +14,7 @@ from pytest_evarness.core.finding import Finding
 from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.core.registry import nearest
 from pytest_evarness.core.vocabulary import is_custom_type
+from pytest_evarness.report.text import flat
 
 if TYPE_CHECKING:
     import argparse
@@ -76,7 +77,7 @@ def main(args: argparse.Namespace) -> int:
         sys.stdout.write(f"{summary(decided, len(traces))}\n")
     remarks = (*given.warnings, *judge.not_looked_at(), *_misspelt(traces, registry))
     for warning in remarks:
-        sys.stderr.write(f"{warning}\n")
+        sys.stderr.write(f"{flat(warning)}\n")
     return exit_code(decided)
 
 
@@ -99,7 +100,7 @@ def _misspelt(traces: Sequence[tuple[str, Trace]], registry: Registry) -> Iterat
             continue
         shown += 1
         noun = "event" if count == 1 else "events"
-        yield _printable(
+        yield (
             f"{path}: warning: {count} {noun} of a type that no source declares (got '{name}';"
             f" '{near}' is known, and contracts about it do not see these)"
         )
@@ -138,7 +139,7 @@ class _Judge:
         if names:
             shown = ", ".join(list(names)[:_MAX_REMARKS])
             more = f" and {len(names) - _MAX_REMARKS} more" if len(names) > _MAX_REMARKS else ""
-            yield _printable(
+            yield (
                 "remark: applies_to was not looked at, since a trace tells no graph, tags or mode:"
                 f" {shown}{more} judged every run"
             )
@@ -173,8 +174,4 @@ def _text(path: str, trace: Trace, finding: Finding, is_draft: bool) -> str:
     run = f"{path}::{trace.run_id}" if trace.run_id is not None else path
     draft = "draft, " if is_draft else ""
     line = f"{draft}{word}{causes}: {run} {finding.id} - {finding.reason}"
-    return _printable(line)
-
-
-def _printable(line: str) -> str:
-    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in line)
+    return flat(line)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_evarness.cli.foreign import add_importer_argument, find_importer
+from pytest_evarness.report.text import flat
 
 if TYPE_CHECKING:
     import argparse
@@ -54,6 +55,8 @@ def main(args: argparse.Namespace) -> int:
                 }
                 sys.stdout.write(f"{json.dumps(record)}\n")
             else:
-                run = json.dumps(trace.run_id)[1:-1] if trace.run_id is not None else str(path)
+                run = (
+                    json.dumps(trace.run_id)[1:-1] if trace.run_id is not None else flat(str(path))
+                )
                 sys.stdout.write(f"{run} {len(events)} events {digest} {chain}\n")
     return 0

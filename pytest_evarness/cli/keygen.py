@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_evarness.report.text import flat
+
 if TYPE_CHECKING:
     import argparse
 
@@ -35,17 +37,20 @@ def main(args: argparse.Namespace) -> int:
     from pytest_evarness.bundle.key import make_key
 
     path = Path(args.path)
+    shown = flat(str(path))
     try:
         key = make_key(path)
     except FileExistsError as error:
-        sys.stderr.write(f"{error.filename or path}: exists already and is not overwritten\n")
+        sys.stderr.write(
+            f"{flat(str(error.filename or path))}: exists already and is not overwritten\n"
+        )
         return 2
     except OSError as error:
-        sys.stderr.write(f"{path}: cannot be written ({error.strerror or error})\n")
+        sys.stderr.write(f"{shown}: cannot be written ({error.strerror or error})\n")
         return 2
     sys.stdout.write(
-        f"{path}: private key, keep it to yourself\n"
-        f"{path}.pub: public key, give it to whoever verifies\n"
+        f"{shown}: private key, keep it to yourself\n"
+        f"{shown}.pub: public key, give it to whoever verifies\n"
         f"key id: {key.keyid}\n"
     )
     return 0

@@ -67,6 +67,7 @@ def main(args: argparse.Namespace) -> int:
         build_settings,
         check_diagnose,
         load_cases,
+        own_output_apart,
         parse_decisions,
         tell_broken_plugins,
         write_error,
@@ -91,7 +92,7 @@ def main(args: argparse.Namespace) -> int:
     for text in (*unmet, *engine.unread_libraries(files)):
         write_error(f"warning: {text}")
     done: list[tuple[str, CaseResult]] = []
-    with engine:
+    with engine, own_output_apart():
         try:
             publisher = _publisher(args, settings, engine)
             written = prove(

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from pytest_evarness.errors import InputError, UsageError
 
@@ -60,16 +60,21 @@ def main(args: argparse.Namespace) -> int:
         0 completed, 1 failed or blocked, 2 wrong use or input (nothing has run then), 3 paused or
         undecided.
     """
-    from pytest_evarness.cli.session import parse_decisions, tell_broken_plugins, write_error
+    from pytest_evarness.cli.session import (
+        own_output_apart,
+        parse_decisions,
+        tell_broken_plugins,
+        write_error,
+    )
     from pytest_evarness.core.execution import execute
     from pytest_evarness.core.secret import read_secrets
 
     decisions = parse_decisions(args.approve)
     engine, case = _load(args, decisions)
     tell_broken_plugins(engine)
-    show = _json_line if args.json else _line_writer()
     secrets = read_secrets(case.compiled.secrets, os.environ)
-    with engine:
+    with engine, own_output_apart() as results:
+        show = (_json_writer if args.json else _line_writer)(results)
         try:
             with engine.world(case, secrets) as world:
                 run = execute(
@@ -81,7 +86,7 @@ def main(args: argparse.Namespace) -> int:
                 )
         except SystemExit as error:
             # Its code would be read as how the run ended.
-            sys.stdout.flush()
+            results.flush()
             write_error(f"a node tried to end the process (SystemExit({error.code!r}))")
             return EXIT["failed"]
     sys.stdout.flush()
@@ -160,17 +165,20 @@ def _reference(path: Path, root: Path) -> str:
 # -- what is shown -----------------------------------------------------------------------------
 
 
-def _json_line(event: Event) -> None:
-    record = {key: event.as_record()[key] for key in ("seq", "type", "node_id", "payload")}
-    sys.stdout.write(json.dumps(record, ensure_ascii=True) + "\n")
-    sys.stdout.flush()
+def _json_writer(results: TextIO) -> Callable[[Event], None]:
+    def write(event: Event) -> None:
+        record = {key: event.as_record()[key] for key in ("seq", "type", "node_id", "payload")}
+        results.write(json.dumps(record, ensure_ascii=True) + "\n")
+        results.flush()
+
+    return write
 
 
-def _line_writer() -> Callable[[Event], None]:
+def _line_writer(results: TextIO) -> Callable[[Event], None]:
     from pytest_evarness.core.json import shown
     from pytest_evarness.report.text import one_line
 
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    colour = results.isatty() and "NO_COLOR" not in os.environ
 
     def write(event: Event) -> None:
         kind = f"{one_line(event.type):<22}"
@@ -179,8 +187,8 @@ def _line_writer() -> Callable[[Event], None]:
         node = "-" if event.node_id is None else one_line(event.node_id, 40)
         parts = (f"{one_line(str(key))}={shown(value, 60)}" for key, value in event.payload.items())
         payload = one_line(" ".join(parts), _PAYLOAD)
-        sys.stdout.write(f"{event.seq:>5}  {kind}  {node:<8}  {payload}".rstrip() + "\n")
-        sys.stdout.flush()
+        results.write(f"{event.seq:>5}  {kind}  {node:<8}  {payload}".rstrip() + "\n")
+        results.flush()
 
     return write
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from pytest_evarness.errors import InputError, UsageError
 from pytest_evarness.pipeline import Engine, Settings, home_folder, own_variables
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_evarness.scenario.case import Case
 
@@ -24,6 +25,7 @@ __all__ = [
     "build_settings",
     "check_diagnose",
     "load_cases",
+    "own_output_apart",
     "parse_decisions",
     "shown_name",
     "tell_broken_plugins",
@@ -248,6 +250,21 @@ def _chosen(cases: list[Case], name: str | None) -> list[Case]:
     points = [case for case in cases if name in (case.id, case.base)]
     exact = [case for case in points if case.id == name]
     return exact or points or [choose_case(cases, name)]
+
+
+@contextmanager
+def own_output_apart() -> Iterator[TextIO]:
+    """What steps print goes to standard error meanwhile: standard output holds results alone.
+
+    Yields:
+        Standard output, for results that are written meanwhile.
+    """
+    before = sys.stdout
+    sys.stdout = sys.stderr
+    try:
+        yield before
+    finally:
+        sys.stdout = before
 
 
 def tell_broken_plugins(engine: Engine) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_evarness.errors import EvarnessError, UnverifiedError, UsageError
+from pytest_evarness.report.text import clean, flat
 
 if TYPE_CHECKING:
     import argparse
@@ -77,7 +78,7 @@ def main(args: argparse.Namespace) -> int:
         data = read_bundle(path)
         report = verify_bundle(data, options=options, registry=packaged_registry())
     except UsageError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{clean(str(error))}\n")
         return 2
     except UnverifiedError as error:
         # The file itself is no bundle, so no step was taken.
@@ -146,14 +147,8 @@ def _text(report: Report, args: argparse.Namespace) -> str:
         lines.extend(f"  {text}" for text in report.taken_on_word)
         lines.append("")
     lines.extend(_conclusion(report, args))
-    return "".join(f"{_harmless(line)}\n" for line in lines)
-
-
-def _harmless(line: str) -> str:
-    """A line that only shows: what a stranger wrote must not reach the terminal as a command."""
-    encoding = sys.stdout.encoding or "utf-8"
-    plain = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in line)
-    return plain.encode(encoding, "backslashreplace").decode(encoding)
+    # What a stranger wrote must not reach the terminal as a command, or as a line of ours.
+    return "".join(f"{flat(line)}\n" for line in lines)
 
 
 def _conclusion(report: Report, args: argparse.Namespace) -> list[str]:

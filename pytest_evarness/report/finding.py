@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.outcome import Outcome
-from pytest_evarness.report.text import one_line, short_digests
+from pytest_evarness.report.text import flat, one_line, short_digests
 from pytest_evarness.report.wording import side_sentence
 
 if TYPE_CHECKING:
@@ -36,11 +36,12 @@ def finding_text(
 def _lines(
     finding: Finding, item: PlannedItem, beside: Iterable[str], raised: str | None
 ) -> Iterator[str]:
-    yield finding.reason
+    # What a run, a script or a judge said stands in these texts, and could begin a line with it.
+    yield flat(finding.reason)
     if finding.outcome is not Outcome.PASS:
         for label, text in _rows(finding, item, beside, raised):
             # Labels in one column, as wide as the longest of them.
-            yield f"  {label + ':':<11}{text}"
+            yield f"  {label + ':':<11}{flat(text)}"
 
 
 def _rows(
@@ -51,8 +52,7 @@ def _rows(
         yield "fault", fault
     yield "severity", f"{finding.severity.value}{', a gate' if item.gate else ''}"
     if item.description and item.description != finding.reason:
-        # Whoever wrote the rule could begin a line of a report, or of a CI's log, with it.
-        yield "rule", one_line(item.description, len(item.description))
+        yield "rule", item.description
     witness = finding.witness
     if witness.expected is not None:
         yield "expected", witness.expected

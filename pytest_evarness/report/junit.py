@@ -17,7 +17,7 @@ from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.report.finding import finding_text
 from pytest_evarness.report.graded import graded_properties, remarks_on, review_line
 from pytest_evarness.report.judged import judged_cases
-from pytest_evarness.report.text import bounded, clean, one_line
+from pytest_evarness.report.text import bounded, clean, flat, one_line
 from pytest_evarness.report.wording import causes_text, side_of
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def _suite(
         elif row.result == "skipped":
             case.add_skipped_info(message, text)
         if row.note:
-            case.stdout = bounded(row.note, MAX_TEXT, whole=_WHOLE)
+            case.stdout = bounded(flat(row.note), MAX_TEXT, whole=_WHOLE)
         cases.append(case)
     seal, verdict = predicate["seal"], predicate["verdict"]
     suite: Element = junit_xml.TestSuite(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["bounded", "clean", "first_line", "one_line", "short_digests"]
+__all__ = ["bounded", "clean", "first_line", "flat", "one_line", "short_digests"]
 
 # A whole colour or cursor sequence is removed, so that no "[31m" is left behind.
 # So is one that stands in a quoted value, where its first character is an escape already: once in
@@ -13,9 +13,13 @@ _SEQUENCE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
     r"|(?<!\\)\\+(?:u001[bB]|x1[bB]|033)\[[0-?]*[ -/]*[@-~]"
 )
+# What steers a terminal, turns the order of a line round, or is not seen; a tag, a filler and a
+# selector of a variant among it. Joiners stay between letters and signs that need them.
 _ODD = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
-    "\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
+    "\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb\ufffe\uffff\ud800-\udfff"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
 )
 
 _DIGEST = re.compile(r"(sha256:[0-9a-f]{12})[0-9a-f]{52}")
@@ -43,6 +47,11 @@ def one_line(text: str, limit: int = 300) -> str:
     """``text`` cleaned and on one line, cut at ``limit`` characters and never inside an escape."""
     flat = _SEQUENCE.sub("", text).replace("\n", " ").replace("\t", " ")
     return _ODD.sub(_escape, flat if len(flat) <= limit else flat[: limit - 1] + "…")
+
+
+def flat(text: str) -> str:
+    """``text`` cleaned and on one line, whole."""
+    return one_line(text, len(text))
 
 
 def bounded(text: str, limit: int, *, whole: str) -> str:

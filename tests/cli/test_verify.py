@@ -276,7 +276,7 @@ def test_a_strangers_text_reaches_the_terminal_as_text_only(
         _, out, _ = say(path)
         assert "\x1b" not in out
         assert "\u202e" not in out
-    assert "\\u001b[2J" in out
+    assert "scenarios/holds\\u202e.yaml" in out
 
 
 # -- keygen -------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from pytest_evarness.report.explain import explain
 from pytest_evarness.report.jsonl import jsonl_bytes
 from pytest_evarness.report.junit import junit_bytes
 from tests.attacks import ATTACKS, BENIGN, FORGED
+from tests.plugin.scenarios import echo, step_graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -344,6 +345,35 @@ def test_a_judge_that_was_talked_round_is_the_only_way_to_another_score(session:
     assert ran.findings(CASE)["taken_in"] == "pass"
     (case,) = ran.predicate["cases"]
     assert (case["verdict"], case["composite"]["low"]) == ("invalid", "0")
+
+
+RAISES = """
+import pathlib
+
+
+def fail(inputs, config, context):
+    raise ValueError(pathlib.Path(__file__).with_name("attack.txt").read_text(encoding="utf-8"))
+"""
+
+
+@pytest.mark.parametrize("name", ["report lines", "xml", "colours", "bidi", "line ends"])
+def test_what_a_step_raises_forges_no_line(session: Session, name: str) -> None:
+    scenario = echo(id="s", subject={"graph": step_graph("evarness_raises:fail")})
+    files = {
+        "scenarios/s.yaml": scenario,
+        "evarness_raises.py": RAISES,
+        "attack.txt": ATTACKS[name],
+    }
+    words = ("--evarness-unsigned", "--evarness-junit=out.xml", "--junitxml=own.xml")
+    ran = session(*words, files=files)
+    assert ran.findings(CASE)["expect"] == "fail", ran.text
+    check_shown(ran.text, where="terminal")
+    for where, text in reports(ran):
+        check_shown(text, where=where)
+    for file in ("out.xml", "own.xml"):
+        data = (ran.root / file).read_bytes()
+        assert cases_of(data) == [("reproduces", []), ("expect", ["failure"])], file
+        check_shown(data.decode("utf-8"), where=file)
 
 
 # -- names of files, words of persons --------------------------------------------------------------

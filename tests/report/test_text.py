@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_evarness.core.json import shown
 from pytest_evarness.plugin.text import clean as clean_of_the_plugin
 from pytest_evarness.report.text import bounded, clean, first_line, one_line
+from tests.attacks import ATTACKS
 
 HOSTILE: str = json.loads(
     '"a\\u0000b\\u0001c\\u000bd\\u001b[31mred\\u001b[0m e\\ufffef\\uffffg \\ud83d\\ude00'
@@ -32,6 +36,44 @@ def test_what_nobody_sees_is_written_out(odd: str) -> None:
     assert clean(f"a{odd}b") == (
         f"a\\U{ord(odd):08x}b" if ord(odd) > 0xFFFF else f"a\\u{ord(odd):04x}b"
     )
+
+
+@pytest.mark.parametrize(
+    "odd", ["\u200d", "\u200c", "\u034f", "\u3164", "\ufe01", "\U000e0101", "\U0001d173"]
+)
+def test_what_hides_a_difference_is_written_out(odd: str) -> None:
+    assert clean(f"PA{odd}SS") != "PASS"
+    assert clean(f"PA{odd}SS").isascii()
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        "\u0646\u0645\u06cc\u200c\u062f\u0627\u0646\u0645",
+        "\u2764\ufe0f",
+        "\U0001f469\u200d\U0001f680",
+    ],
+)
+def test_what_a_script_or_a_sign_needs_stays(plain: str) -> None:
+    assert clean(plain) == plain
+
+
+TEXTS = st.lists(
+    st.one_of(st.text(max_size=8), st.sampled_from(sorted(ATTACKS.values(), key=len)[:20]))
+).map("".join)
+
+
+@given(TEXTS, st.integers(1, 40))
+def test_no_text_steers_a_terminal_or_begins_a_line(text: str, limit: int) -> None:
+    for made in (clean(text), one_line(text, limit), bounded(text, limit, whole="elsewhere")):
+        assert not [
+            char
+            for char in made
+            if unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") and char not in "\n\t"
+        ]
+        assert not set(made) & set("\u200b\u202e\u2066\ufeff\U000e0041")
+    assert not set(one_line(text, limit)) & set("\n\t")
+    assert clean(clean(text)) == clean(text), "what was made fit is left alone"
 
 
 def test_a_title_sequence_of_a_terminal_goes_whole() -> None:
