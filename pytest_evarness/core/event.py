@@ -59,6 +59,8 @@ class EventType:
         doc: One sentence: when it is emitted.
         source: ``kernel`` or the name of the domain that registers it.
         has_node: Whether ``node_id`` is always (True) or never (False) set; None where either is.
+        is_governance: Whether it is evidence of a decision, which nobody may give but the plug-in
+            that registers the type.
     """
 
     name: str
@@ -66,6 +68,7 @@ class EventType:
     doc: str
     source: str
     has_node: bool | None = None
+    is_governance: bool = False
 
     def __post_init__(self) -> None:
         properties: Any = self.schema.get("properties")

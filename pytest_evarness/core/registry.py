@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_evarness.core.interfaces import NodeRun, NodeType, Pattern
+from pytest_evarness.core.part import part_problem
 from pytest_evarness.core.table import Table, nearest
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Registry:
 
     def __init__(self) -> None:
         self.domains: Table[Domain] = Table("domain")
-        self.node_types: Table[NodeType] = Table("node type")
+        self.node_types: Table[NodeType] = Table("node type", self._node_type_problem)
         self.event_types: Table[EventType] = Table("event type")
         self.predicates: Table[Predicate] = Table("predicate")
         self.lint_rules: Table[LintRule] = Table("lint rule")
@@ -97,6 +98,26 @@ class Registry:
         if self._make_world is not None:
             raise ValueError("there is a maker of worlds already; a plug-in adds service types")
         self._make_world = maker
+
+    def _node_type_problem(self, name: str, part: object) -> str | None:
+        """What is wrong with a node type; one of a stranger may not speak for anybody's gate."""
+        problem = part_problem("node type", name, part)
+        source = self.node_types.source
+        if problem is not None or not isinstance(part, NodeType) or source in ("", _AGENTS):
+            return problem
+        forged = [
+            one
+            for one in part.emits
+            if (entry := self.event_types.find(one)) is not None
+            and entry.is_governance
+            and self.event_types.source_of(one) != source
+        ]
+        if not forged:
+            return None
+        return (
+            f"emits lists what only its own domain may tell (got {', '.join(forged)}; types that"
+            " this plug-in registers, custom.NAME, and what decides nothing)"
+        )
 
     # -- decorators ------------------------------------------------------------------------
 

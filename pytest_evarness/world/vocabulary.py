@@ -120,4 +120,7 @@ EFFECT_TYPES = tuple(_TYPES)
 def register_events(registry: Registry) -> None:
     """Add the vocabulary to ``registry``."""
     for name, (doc, schema) in _TYPES.items():
-        registry.event_types.register(name, EventType(name, schema, doc, SOURCE))
+        # What was done to the world, and by which decision.
+        is_governance = name.startswith("effect_")
+        entry = EventType(name, schema, doc, SOURCE, is_governance=is_governance)
+        registry.event_types.register(name, entry)

@@ -282,3 +282,49 @@ def test_two_hooks_of_one_name_are_told_apart() -> None:
     assert registry.sources == ["agents", "hook:agents"]
     assert registry.is_foreign(registry.predicates, "mine")
     assert not registry.is_foreign(registry.node_types, "llm")
+
+
+# -- evidence ------------------------------------------------------------------------------------
+
+
+def registered(*emits: str, own: EventType | None = None) -> Registry:
+    """A session in which a stranger's node type lists these types."""
+
+    def register(registry: Registry) -> None:
+        if own is not None:
+            registry.event_types.register(own.name, own)
+        registry.node_types.register("n", node(emits=emits))
+
+    return load_registry([("stranger", register)])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["approval_granted", "egress_checked", "policy_decision", "tool_called", "effect_applied"],
+)
+def test_a_stranger_cannot_give_evidence_of_a_decision(name: str) -> None:
+    registry = registered("own", name, own=EventType("own", SCHEMA, "", "stranger"))
+    ((plugin, problem),) = registry.broken
+    assert plugin == "stranger"
+    assert problem == (
+        f"TypeError: node type 'n': emits lists what only its own domain may tell (got {name};"
+        " types that this plug-in registers, custom.NAME, and what decides nothing)"
+    )
+    assert "n" not in registry.node_types
+
+
+def test_its_own_evidence_and_what_decides_nothing_are_a_strangers_to_tell() -> None:
+    own = EventType("own", SCHEMA, "", "stranger", is_governance=True)
+    registry = registered("own", "custom.x", "budget_breached", "retrieval_performed", own=own)
+    assert registry.broken == []
+    assert "n" in registry.node_types
+
+
+def test_every_type_of_governance_is_kept_for_its_domain() -> None:
+    from pytest_evarness.domains.agents.vocabulary import GOVERNANCE
+
+    types = dict(packaged_registry().event_types.items())
+    of_the_kernel = {name for name in GOVERNANCE if types[name].source == "kernel"}
+    assert of_the_kernel == {"budget_breached", "policy_violation"}
+    kept = {name for name, one in types.items() if one.is_governance}
+    assert kept == GOVERNANCE - of_the_kernel

@@ -57,4 +57,6 @@ EMITTED = frozenset(_TYPES)
 def register_events(registry: Registry) -> None:
     """Add the vocabulary to ``registry``."""
     for name, (doc, schema) in _TYPES.items():
-        registry.event_types.register(name, EventType(name, schema, doc, SOURCE, has_node=True))
+        is_governance = name in GOVERNANCE
+        entry = EventType(name, schema, doc, SOURCE, has_node=True, is_governance=is_governance)
+        registry.event_types.register(name, entry)
