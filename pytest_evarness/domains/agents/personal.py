@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_evarness.core.disguise import plain_form
+from pytest_evarness.domains.agents.card import cards
 from pytest_evarness.domains.agents.vocabulary import PERSONAL
 
 if TYPE_CHECKING:
@@ -21,22 +22,23 @@ __all__ = ["MAX_ENTERED", "Redaction", "kinds_in", "redact", "scrub", "tell_reda
 MAX_ENTERED: Final = 50
 """Data whose place of entry one event lists; the others are counted."""
 
+
+def _matches(expression: str) -> Callable[[str], Iterator[tuple[int, int]]]:
+    pattern = re.compile(expression)
+    return lambda text: (match.span() for match in pattern.finditer(text))
+
+
 # They look at the plain form of a text. Each expression starts only where no earlier character
 # could belong to the same match and is bounded, so a long text costs one pass. Longer forms first:
 # a card number holds what looks like a phone number.
-_GAP = "(?: ?- ?| )?"
-_PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
-    "email": re.compile(
+_PATTERNS: Final[Mapping[str, Callable[[str], Iterator[tuple[int, int]]]]] = {
+    "email": _matches(
         r"(?<![\w.%+-])[\w.%+-][\w.%+'-]{0,63}"
         r"@(?:[^\W_](?:[^\W_]|-){0,62}\.){1,8}(?:xn--[A-Za-z0-9-]{1,59}|[^\W\d_]{2,24})\b"
     ),
-    "credit_card": re.compile(
-        rf"(?<![\d+])(?<!\d[ -])\d(?:{_GAP}\d){{12,18}}(?!{_GAP}\d)"
-        rf"|(?<=\+)\d(?:{_GAP}\d){{15,18}}(?!{_GAP}\d)"
-        r"|(?<![\d.])(?:\d{4}\.\d{4}\.\d{4}\.\d{4}|\d{4}\.\d{6}\.\d{5})(?!\.?\d)"
-    ),
-    "ssn": re.compile(r"(?<!\d)(?<!\d[ .-])\d{3}(?P<gap> ?- ?|[ .])\d{2}(?P=gap)\d{4}(?![ .-]?\d)"),
-    "phone": re.compile(
+    "credit_card": cards,
+    "ssn": _matches(r"(?<!\d)(?<!\d[ .-])\d{3}(?P<gap> ?- ?|[ .])\d{2}(?P=gap)\d{4}(?![ .-]?\d)"),
+    "phone": _matches(
         r"(?<![\d+])(?:\+\d(?:[ .()/-]{0,3}\d){7,14}(?!\d)"
         r"|(?:\d{1,3}[ .-])?(?:\(\d{3}\) ?|\d{3}[ .-])\d{3}[ .-]\d{4}(?!\d))"
     ),
@@ -93,20 +95,22 @@ def redact(
     """
     wanted = set(kinds)
     made = Redaction(text)
-    for name, pattern in _PATTERNS.items():
+    for name, find in _PATTERNS.items():
         if name in wanted:
-            _replace(made, name, mask, partial(_spans, pattern))
+            _replace(made, name, mask, partial(_spans, find))
     for name in sorted(wanted - _PATTERNS.keys()):
         _replace(made, name, mask, (extra or {})[name])
     return made
 
 
-def _spans(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    """The parts of ``text`` whose plain form matches."""
+def _spans(
+    find: Callable[[str], Iterator[tuple[int, int]]], text: str
+) -> Iterator[tuple[int, int]]:
+    """The parts of ``text`` in whose plain form something is found."""
     plain = plain_form(text)
     end = 0
-    for match in pattern.finditer(plain.text):
-        start, stop = plain.written(*match.span())
+    for place in find(plain.text):
+        start, stop = plain.written(*place)
         # One written character may stand for the end of one match and the start of the next.
         start = max(start, end)
         if start < stop:
