@@ -298,3 +298,17 @@ def test_a_decision_in_other_words_is_refused_with_the_word_to_write(
     (fault,) = faults
     assert fault.fix == fix
     assert not parsed.get("approvals")
+
+
+@pytest.mark.parametrize("ids", [("a", "a"), (1, "1"), (7, 7)])
+@pytest.mark.parametrize("key", ["text", "snippet", "body"])
+def test_two_documents_of_one_answer_have_an_id_each(ids: tuple[Any, Any], key: str) -> None:
+    first, second = ({"id": one, key: "x"} for one in ids)
+    result = [first, {"id": "b", "text": "y"}, second]
+    (fault,) = h.parse_environment({"tools": {"my.tool": [{"result": result}]}})[1]
+    assert fault.path == ("tools", "my.tool", 0, "result", 2, "id")
+    assert fault.text.startswith("two documents of one answer have the id (the first is entry 0)")
+    # Rows are no documents, and another answer may bring the same document.
+    rows = [{"id": ids[0], "amount": 1}, {"id": ids[1], "amount": 2}]
+    fine = [{"result": rows}, {"result": [first]}, {"result": [second]}]
+    assert h.parse_environment({"tools": {"my.tool": fine}})[1] == []

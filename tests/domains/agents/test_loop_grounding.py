@@ -48,6 +48,33 @@ def test_what_an_answer_says_and_no_source_does(answer: str, found: tuple[str, .
     assert problems(answer) == found
 
 
+# 10:31, 7,5 and 4.12 in the digits of other scripts, and numbers that nothing says.
+OTHER_SCRIPTS = [
+    ("at \u0661\u0660:\u0663\u0661", ()),
+    ("at \u0661\u0660:\u0663\u0662", ("number 10:32",)),
+    ("rate \u06f7\u066c\u06f5", ()),
+    ("deploy \u096a\u066b\u0967\u0968", ()),
+    ("deploy \u096a\u066b\u0967\u0969", ("number 4.13",)),
+    ("all \uff13 servers", ()),
+    ("all \uff14 servers", ("number 4",)),
+    ("at 10:3\u200b1", ()),
+    ("all 3\u200b1 servers", ("number 31",)),
+    ("see [\u0669] and \uff3b\uff11\uff3d", ("citation [9]",)),
+]
+
+
+@pytest.mark.parametrize(("answer", "found"), OTHER_SCRIPTS)
+def test_the_digits_of_every_script_are_compared(answer: str, found: tuple[str, ...]) -> None:
+    assert problems(answer) == found
+
+
+def test_a_document_in_other_digits_supports_an_answer_in_ours() -> None:
+    documents = ({"id": "a", "subject": "", "text": "\u0662\u0660 \u062f\u0642\u064a\u0642\u0629"},)
+    rules = GroundingRules(min_overlap=0)
+    assert check_grounding("20 minutes", "", documents, rules).problems == ()
+    assert check_grounding("21 minutes", "", documents, rules).problems == ("number 21",)
+
+
 def test_each_rule_can_be_changed() -> None:
     assert problems("It failed", require_citation=True) == ("no citation",)
     assert problems("It failed [1]", require_citation=True) == ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from pytest_evarness.domains.agents.effect import template_faults
-from pytest_evarness.domains.agents.text import plain
+from pytest_evarness.domains.agents.text import compact, plain
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.model import Absent, Strict, parse_model, refuse
 from pytest_evarness.source.quote import quoted, shown
@@ -141,8 +141,28 @@ def parse_rules(model: type[BaseModel], value: Json) -> tuple[Json, list[Fault]]
             for number, entry in enumerate(rule["result"]):
                 found = document_faults(entry) if isinstance(entry, Mapping) else []
                 faults += (fault.under(index, "result", number) for fault in found)
+            faults += (fault.under(index, "result") for fault in _twice(rule["result"]))
     return plain(value), faults
 
+
+def _twice(entries: Sequence[Any]) -> Iterator[Fault]:
+    """Ids that an answer gives to two documents: nobody could tell which of them is cited.
+
+    Rows without a text of their own are no documents, and may say what they like.
+    """
+    seen: dict[str, int] = {}
+    for number, entry in enumerate(entries):
+        if not isinstance(entry, Mapping) or "id" not in entry or _TEXTS.isdisjoint(entry):
+            continue
+        own = entry["id"]
+        name = own if isinstance(own, str) else compact(own)
+        if name in seen:
+            problem = f"two documents of one answer have the id (the first is entry {seen[name]})"
+            yield Fault((number, "id"), problem, got=shown(own), fix="give each an id of its own")
+        seen.setdefault(name, number)
+
+
+_TEXTS = frozenset({"text", "snippet", "body"})
 
 DOCUMENT_KEYS = ("body", "id", "score_hint", "snippet", "source", "subject", "text", "title")
 """Keys of a document that nodes read, or that the published fixtures have."""

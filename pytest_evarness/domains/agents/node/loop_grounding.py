@@ -7,6 +7,7 @@ observations hold too, so that two machines come to the same result.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -21,6 +22,16 @@ _CITATION = re.compile(r"\[([0-9]{1,9})\]")
 _NUMBER = re.compile(r"[0-9]+(?:[.,:][0-9]+)*")
 _QUOTATION = re.compile(r"[\"\u201c\u201d]([^\"\u201c\u201d]*)[\"\u201c\u201d]")
 _WORD = re.compile(r"[^\W\d_]{3,}")
+_PARTING = {
+    "\u066b": ".",
+    "\u066c": ",",
+    "\uff0c": ",",
+    "\uff0e": ".",
+    "\uff1a": ":",
+    "\uff3b": "[",
+    "\uff3d": "]",
+}
+"""What parts the digits of a number in other scripts, and the brackets of a citation there."""
 _MAX_LISTED = 10
 _MAX_SHOWN = 80
 
@@ -54,7 +65,8 @@ def check_grounding(
 
     Numbers and quotations may come from the question as well; words and citations may not.
     """
-    observed = "\n".join(f"{doc['subject']}\n{doc['text']}" for doc in documents)
+    observed = _digits("\n".join(f"{doc['subject']}\n{doc['text']}" for doc in documents))
+    answer, question = _digits(answer), _digits(question)
     overlap = _overlap(answer, observed)
     problems = [
         *_citations(answer, len(documents), rules),
@@ -63,6 +75,21 @@ def check_grounding(
     if overlap < rules.min_overlap:
         problems.append(f"overlap {overlap:g} is below {rules.min_overlap:g}")
     return Grounding(overlap, tuple(problems[:_MAX_LISTED]))
+
+
+def _digits(text: str) -> str:
+    """The text with the digits of every script, and what parts them, as 0 to 9 and ``. , :``.
+
+    What is not seen is dropped, so that it cannot cut a number in two.
+    """
+    return text if text.isascii() else "".join(map(_digit, text))
+
+
+def _digit(char: str) -> str:
+    kind = unicodedata.category(char)
+    if kind == "Nd":
+        return str(unicodedata.decimal(char))
+    return "" if kind == "Cf" else _PARTING.get(char, char)
 
 
 def _citations(answer: str, count: int, rules: GroundingRules) -> Iterator[str]:
