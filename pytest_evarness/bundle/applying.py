@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pytest_evarness.bundle.lookup import definitions_of, is_foreign, texts_of
 from pytest_evarness.contract.applicability import (
     BY_ENVIRONMENT,
     BY_GRAPH,
@@ -40,10 +41,10 @@ def check_applying(predicate: Mapping[str, Any], registry: Registry) -> list[str
             is for, or came to the case in another way than the item says.
     """
     seal = predicate["seal"]
-    definitions = {row["digest"]: json.loads(row["text"]) for row in seal["definitions"]}
-    texts = {row["digest"]: row["text"] for row in predicate["texts"]}
+    definitions = definitions_of(seal)
+    texts = texts_of(predicate)
     inputs_by_nodeid = {case["nodeid"]: case["inputs"] for case in predicate["cases"]}
-    foreign = not {row["name"] for row in seal["plugins"]} <= set(registry.sources)
+    foreign = is_foreign(seal, registry)
     word: list[str] = []
     for planned in seal["plan"]:
         inputs = inputs_by_nodeid.get(planned["nodeid"])

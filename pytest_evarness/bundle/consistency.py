@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from pytest_evarness.bundle.canonical import canonical_bytes, canonical_digest
 from pytest_evarness.bundle.evidence import MAX_EVIDENCE_BYTES
+from pytest_evarness.bundle.lookup import definitions_of
 from pytest_evarness.bundle.seal import (
     CORPUS_FIELDS,
     OVERRIDE_FIELDS,
@@ -207,7 +208,7 @@ def _check_libraries(seal: Mapping[str, Any]) -> None:
         rows = [tuple(row[key] for key in keys) for row in seal[name]]
         if any(not one < other for one, other in itertools.pairwise(rows)):
             _refuse(f"seal.{name}", "is not sorted, each row once")
-    definitions = {row["digest"]: json.loads(row["text"]) for row in seal["definitions"]}
+    definitions = definitions_of(seal)
     replacing = {row["definition"]: row for row in seal["overrides"]}
     known = {row["replaced"] for row in seal["overrides"]}
     for planned in seal["plan"]:
@@ -247,7 +248,7 @@ def _check_tried(
 
 def check_plan(seal: Mapping[str, Any]) -> None:
     """Every planned case is judged by what every case is judged by, and by nothing twice."""
-    definitions = {row["digest"]: json.loads(row["text"]) for row in seal["definitions"]}
+    definitions = definitions_of(seal)
     nodeids = [planned["nodeid"] for planned in seal["plan"]]
     if len(set(nodeids)) != len(nodeids):
         _refuse("seal.plan", "holds one node id twice")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from pytest_evarness.bundle.lookup import definitions_of, is_foreign
 from pytest_evarness.bundle.recomputation import Graphs
 from pytest_evarness.checks.forbidden import UNMATCHED, routes_of, strict_services
 from pytest_evarness.checks.kind import (
@@ -46,11 +47,11 @@ def check_defined(predicate: Mapping[str, Any], registry: Registry) -> list[str]
         UnverifiedError: An item is judged by something else than is written.
     """
     seal = predicate["seal"]
-    definitions = {row["digest"]: json.loads(row["text"]) for row in seal["definitions"]}
+    definitions = definitions_of(seal)
     planned_by_nodeid = {planned["nodeid"]: planned for planned in seal["plan"]}
     files = {row["name"]: row["sha256"] for row in seal["subjects"]}
     graphs = Graphs(predicate, registry)
-    foreign = not {row["name"] for row in seal["plugins"]} <= set(registry.sources)
+    foreign = is_foreign(seal, registry)
     word: list[str] = []
     if any(item["kind"] == "contract" for planned in seal["plan"] for item in planned["items"]):
         word.append("seal.definitions: that contracts are what their libraries say")

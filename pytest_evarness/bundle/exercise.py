@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from pytest_evarness.bundle.lookup import texts_of
 from pytest_evarness.core.event import is_tainted
 from pytest_evarness.core.graph import parse_graph
 from pytest_evarness.core.stranger import pass_on
@@ -114,7 +115,7 @@ def ran_of(records: Iterable[CaseRecord]) -> list[Ran]:
 
 def ran_in(predicate: Mapping[str, Any]) -> list[Ran]:
     """The runs that a statement encloses."""
-    text_by_digest = {row["digest"]: row["text"] for row in predicate["texts"]}
+    text_by_digest = texts_of(predicate)
     return [
         Ran(text_by_digest[case["inputs"]["graph"]], case["inputs"]["compiled"], replica["events"])
         for case in predicate["cases"]

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.bundle.exercise import ABOUT, exercises_of, ran_in
-from pytest_evarness.bundle.summary import declares_pause, definition_texts
+from pytest_evarness.bundle.lookup import definition_texts
+from pytest_evarness.bundle.summary import declares_pause
 from pytest_evarness.core.plan import ALWAYS_THERE
 
 if TYPE_CHECKING:

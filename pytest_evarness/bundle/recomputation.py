@@ -23,6 +23,7 @@ from pytest_evarness.bundle.exercise import (
     ran_in,
     record_of,
 )
+from pytest_evarness.bundle.lookup import definitions_of, is_foreign, texts_of
 from pytest_evarness.bundle.not_proven import OWN_CODE, not_proven
 from pytest_evarness.bundle.statement import finding_record, output_of
 from pytest_evarness.bundle.summary import summarise
@@ -69,7 +70,7 @@ class Graphs:
     """Graphs of a bundle, each parsed once."""
 
     def __init__(self, predicate: Mapping[str, Any], registry: Registry) -> None:
-        self._text = {row["digest"]: row["text"] for row in predicate["texts"]}
+        self._text = texts_of(predicate)
         self._registry = registry
         self._parsed: dict[str, Graph | None] = {}
 
@@ -99,10 +100,10 @@ def check_findings(
         UnverifiedError: A finding, a verdict or a composite is not what the evidence gives.
     """
     seal = predicate["seal"]
-    definitions = {row["digest"]: json.loads(row["text"]) for row in seal["definitions"]}
+    definitions = definitions_of(seal)
     judge = Judge(registry, strict_vacuity=seal["settings"]["strict_vacuity"])
     graphs = Graphs(predicate, registry)
-    foreign = not {row["name"] for row in seal["plugins"]} <= set(registry.sources)
+    foreign = is_foreign(seal, registry)
     planned_by_nodeid = {planned["nodeid"]: planned for planned in seal["plan"]}
     word: list[str] = []
     given_count = 0
@@ -485,8 +486,7 @@ def check_not_proven(
         return []
     missing = [text for text in own if text not in given]
     further = [text for text in given if text not in own]
-    foreign = not {row["name"] for row in predicate["seal"]["plugins"]} <= set(registry.sources)
-    if foreign:
+    if is_foreign(predicate["seal"], registry):
         missing = [text for text in missing if not _is_of_a_plugin(text)]
         if not missing and all(_is_of_a_plugin(text) for text in further):
             return further
@@ -514,7 +514,7 @@ def check_exercised(predicate: Mapping[str, Any], registry: Registry) -> list[st
         return ["exercised: how much of the harness was exercised: no events are enclosed"]
     own = record_of(exercises_of(ran_in(predicate), registry))
     if given != own:
-        foreign = not {row["name"] for row in seal["plugins"]} <= set(registry.sources)
+        foreign = is_foreign(seal, registry)
         # A stranger's domain adds parts; it takes none of ours away.
         if foreign and given["done"] >= own["done"] and given["total"] >= own["total"]:
             return ["exercised: how much of the harness was exercised: counted with a plug-in"]

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from pytest_evarness.bundle.lookup import definition_texts
 from pytest_evarness.core.plan import ALWAYS_THERE
 
 __all__ = [
     "asserts_something",
     "declares_pause",
-    "definition_texts",
     "is_pending",
     "summarise",
 ]
@@ -119,16 +119,11 @@ def asserts_something(item: Mapping[str, Any]) -> bool:
     return item["kind"] != "expect" or bool(item["written"])
 
 
-def definition_texts(seal: Mapping[str, Any]) -> dict[str, str]:
-    """Sealed texts by their digest."""
-    return {row["digest"]: row["text"] for row in seal["definitions"]}
-
-
 def declares_pause(planned: Mapping[str, Any], texts: Mapping[str, str]) -> bool:
     """True where the case says that it ends paused.
 
     Args:
-        texts: What :func:`definition_texts` gave.
+        texts: What :func:`~pytest_evarness.bundle.lookup.definition_texts` gave.
     """
     for item in planned["items"]:
         if item["kind"] == "expect" and item["definition"] is not None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, NoReturn
 
+from pytest_evarness.bundle.lookup import definitions_of
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.plan import ALWAYS_THERE, FIXED_KINDS
 from pytest_evarness.errors import UnverifiedError
@@ -28,9 +29,7 @@ def check_written(predicate: Mapping[str, Any]) -> None:
             softer than it is written.
     """
     planned_by_nodeid = {planned["nodeid"]: planned for planned in predicate["seal"]["plan"]}
-    definitions = {
-        row["digest"]: json.loads(row["text"]) for row in predicate["seal"]["definitions"]
-    }
+    definitions = definitions_of(predicate["seal"])
     for case in predicate["cases"]:
         planned = planned_by_nodeid[case["nodeid"]]
         scenario = json.loads(case["inputs"]["scenario"])

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.checks.found import found
-from pytest_evarness.checks.kind import CheckKind, Facts, Known, UnavailableError
+from pytest_evarness.checks.kind import Facts, Known, OfTheRun, UnavailableError
 from pytest_evarness.core.finding import Witness
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.outcome import Cause, Outcome
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pytest_evarness.core.finding import Finding
     from pytest_evarness.core.json import Json, JsonObject
     from pytest_evarness.core.plan import PlannedItem
-    from pytest_evarness.world.sealed import Scene
 
 __all__ = ["Account"]
 
@@ -48,7 +47,7 @@ _SCHEMA: dict[str, Any] = {
 }
 
 
-class Account(CheckKind):
+class Account(OfTheRun):
     """Whether the final account is true."""
 
     @property
@@ -103,11 +102,6 @@ class Account(CheckKind):
         """The checks whose findings decide."""
         needs: Any = definition["needs"]
         return frozenset(needs)
-
-    def gather(self, definition: JsonObject, scene: Scene) -> JsonObject:
-        """Nothing: output and findings are there."""
-        del definition, scene
-        return {}
 
     def judge(self, item: PlannedItem, gathered: JsonObject, facts: Facts) -> Finding:
         """Hold the claim, where it is made, against the findings."""
@@ -169,18 +163,6 @@ class Account(CheckKind):
             f"what the output claims is so: {', '.join(definition['needs'])}",
             looked_at=looked,
         )
-
-    def consistent(
-        self, definition: JsonObject, gathered: JsonObject, world: JsonObject
-    ) -> str | None:
-        """Nothing is gathered, so nothing but that agrees with any world."""
-        del definition, world
-        return None if not gathered else "an account gathers nothing"
-
-    def largest(self, definition: JsonObject, world: JsonObject) -> int | None:
-        """Of an empty mapping."""
-        del definition, world
-        return len("{}")
 
 
 def _need_fault(name: Any, known: Known) -> Fault | None:

@@ -27,6 +27,7 @@ __all__ = [
     "CheckKind",
     "Facts",
     "Known",
+    "OfTheRun",
     "Read",
     "ReadFile",
     "UnavailableError",
@@ -228,3 +229,24 @@ class CheckKind(Protocol):
             None (the default) where the world does not tell.
         """
         return None
+
+
+class OfTheRun(CheckKind, Protocol):
+    """A kind that is judged by events, output and findings alone, which are there anyway."""
+
+    def gather(self, definition: JsonObject, scene: Scene) -> JsonObject:
+        """Nothing."""
+        del definition, scene
+        return {}
+
+    def consistent(
+        self, definition: JsonObject, gathered: JsonObject, world: JsonObject
+    ) -> str | None:
+        """Nothing is gathered, so nothing but that agrees with any world."""
+        del definition, world
+        return None if not gathered else f"a check '{self.name}' gathers nothing"
+
+    def largest(self, definition: JsonObject, world: JsonObject) -> int | None:
+        """Of an empty mapping."""
+        del definition, world
+        return len("{}")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_evarness.checks.found import bounded, bounded_text, found
-from pytest_evarness.checks.kind import CheckKind, Facts, Known, UnavailableError
+from pytest_evarness.checks.kind import Facts, Known, OfTheRun, UnavailableError
 from pytest_evarness.core.disguise import plain_form
 from pytest_evarness.core.finding import Witness
 from pytest_evarness.core.matcher import CUT_BYTES
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pytest_evarness.core.json import Json, JsonObject
     from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.core.trace import TraceEvent
-    from pytest_evarness.world.sealed import Scene
 
 __all__ = ["Redaction"]
 
@@ -113,7 +112,7 @@ class _Datum:
         )
 
 
-class Redaction(CheckKind):
+class Redaction(OfTheRun):
     """Whether what was redacted is gone."""
 
     @property
@@ -137,11 +136,6 @@ class Redaction(CheckKind):
         if not isinstance(must, bool):
             return {}, [Fault(("must_redact",), "must be true or false", got=written(must))]
         return {"type": self.name, "must_redact": must}, []
-
-    def gather(self, definition: JsonObject, scene: Scene) -> JsonObject:
-        """Nothing: the events are there."""
-        del definition, scene
-        return {}
 
     def judge(self, item: PlannedItem, gathered: JsonObject, facts: Facts) -> Finding:
         """Look for each datum in every event after its redaction."""
@@ -181,18 +175,6 @@ class Redaction(CheckKind):
         """What stood in an event does not go away; a redaction may still have come."""
         del item, gathered
         return any(one["type"] == "redaction_applied" for one in facts.events)
-
-    def consistent(
-        self, definition: JsonObject, gathered: JsonObject, world: JsonObject
-    ) -> str | None:
-        """Nothing is gathered, so nothing but that agrees with any world."""
-        del definition, world
-        return None if not gathered else "a check of redactions gathers nothing"
-
-    def largest(self, definition: JsonObject, world: JsonObject) -> int | None:
-        """Of an empty mapping."""
-        del definition, world
-        return len("{}")
 
 
 # -- what was redacted -----------------------------------------------------------------------------

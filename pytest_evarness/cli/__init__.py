@@ -59,11 +59,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(words)
     except EvarnessError as error:
+        from pytest_evarness.cli.enclosed import NotGenuineError
         from pytest_evarness.report.text import clean
 
         # What a file or a bundle is called, or holds, may be meant for the terminal.
         print(f"pytest-evarness: {clean(str(error))}", file=sys.stderr)
-        return 2
+        return 1 if isinstance(error, NotGenuineError) else 2
     except BrokenPipeError:
         # The reader went away; what it did not read it did not want.
         sys.stderr.close()

@@ -12,11 +12,19 @@ from typing import TYPE_CHECKING, Any
 from pytest_evarness.errors import EvarnessError, InputError, UnverifiedError, UsageError
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
     from pytest_evarness.bundle.key import PublicKey
 
-__all__ = ["Enclosed", "NotGenuineError", "add_up", "open_bundle", "refuse_private_keys"]
+__all__ = [
+    "Enclosed",
+    "NotGenuineError",
+    "add_key_argument",
+    "add_up",
+    "open_bundle",
+    "refuse_private_keys",
+]
 
 
 _KEY_HEAD = 4096
@@ -24,6 +32,21 @@ _KEY_HEAD = 4096
 
 class NotGenuineError(EvarnessError):
     """A key was pinned and the bundle is not shown to be its holder's (exit 1)."""
+
+
+def add_key_argument(parser: argparse.ArgumentParser, more: str = "") -> None:
+    """``--key``, repeatable.
+
+    Args:
+        more: What else it does, in words.
+    """
+    parser.add_argument(
+        "--key",
+        action="append",
+        default=[],
+        metavar="PUB",
+        help=f"verify the bundle first, under this public key; {more}repeatable",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ HELP = "say in words what a bundle shows, and what is not proven"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's words."""
+    from pytest_evarness.cli.enclosed import add_key_argument
+
     parser.add_argument("bundle", metavar="BUNDLE", help="a proof.json")
     parser.add_argument(
         "target",
@@ -27,13 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CASE::INVARIANT",
         help="one case, or one finding of it (default: the whole bundle)",
     )
-    parser.add_argument(
-        "--key",
-        action="append",
-        default=[],
-        metavar="PUB",
-        help="verify the bundle first, under this public key; repeatable",
-    )
+    add_key_argument(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
 
@@ -44,16 +40,11 @@ def main(args: argparse.Namespace) -> int:
         0 whatever the bundle says, 1 where a key was given and the bundle is not genuine, 2 where
         the file is no bundle or nothing is called that.
     """
-    from pytest_evarness.cli.enclosed import NotGenuineError, add_up, open_bundle
-    from pytest_evarness.cli.session import write_error
+    from pytest_evarness.cli.enclosed import add_up, open_bundle
     from pytest_evarness.report.explain import explain
 
     path = Path(args.bundle)
-    try:
-        enclosed = open_bundle(path, args.key, judged_again=True)
-    except NotGenuineError as error:
-        write_error(str(error))
-        return 1
+    enclosed = open_bundle(path, args.key, judged_again=True)
     with add_up(path):
         if args.json:
             text = json.dumps(_record(enclosed, args.target), indent=2, ensure_ascii=True) + "\n"

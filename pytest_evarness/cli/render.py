@@ -24,6 +24,8 @@ _FORMATS = ("jsonl", "junit")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's words."""
+    from pytest_evarness.cli.enclosed import add_key_argument
+
     parser.add_argument("bundle", metavar="BUNDLE", help="a proof.json")
     parser.add_argument("--jsonl", metavar="PATH", help="the runs as a trace file; - for stdout")
     parser.add_argument("--junit", metavar="PATH", help="JUnit XML; - for stdout")
@@ -41,13 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="of JUnit: extended (default), or strict, which validates against the common schema",
     )
-    parser.add_argument(
-        "--key",
-        action="append",
-        default=[],
-        metavar="PUB",
-        help="verify the bundle first, under this public key; repeatable",
-    )
+    add_key_argument(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -56,7 +52,7 @@ def main(args: argparse.Namespace) -> int:
     Returns:
         0 written, 1 where a key was given and the bundle is not genuine, 2 wrong use or input.
     """
-    from pytest_evarness.cli.enclosed import NotGenuineError, add_up, open_bundle
+    from pytest_evarness.cli.enclosed import add_up, open_bundle
     from pytest_evarness.cli.foreign import find_exporters
     from pytest_evarness.cli.session import write_error
     from pytest_evarness.core.exchange import exported
@@ -64,11 +60,7 @@ def main(args: argparse.Namespace) -> int:
     exporters = find_exporters(args.export)
     _check(args)
     path = Path(args.bundle)
-    try:
-        enclosed = open_bundle(path, args.key, judged_again=True)
-    except NotGenuineError as error:
-        write_error(str(error))
-        return 1
+    enclosed = open_bundle(path, args.key, judged_again=True)
     if enclosed.keyid is None:
         write_error(f"{args.bundle}: not verified; add '--key PUB' to verify it first")
     if enclosed.not_judged_again is not None:

@@ -28,6 +28,8 @@ _ASKS_KEY = "running a case of a bundle needs a pinned key (--key PUB)"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's words."""
+    from pytest_evarness.cli.enclosed import add_key_argument
+
     parser.add_argument("bundle", metavar="BUNDLE", help="a proof.json")
     parser.add_argument("target", metavar="CASE::INVARIANT", help="the finding")
     parser.add_argument(
@@ -36,14 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write the slice there: a corpus, a trace, and where the case runs here a scenario",
     )
-    parser.add_argument(
-        "--key",
-        action="append",
-        default=[],
-        metavar="PUB",
-        help="verify the bundle first, under this public key; the scenario is cut down only then;"
-        " repeatable",
-    )
+    add_key_argument(parser, "the scenario is cut down only then; ")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
 
@@ -58,18 +53,14 @@ def main(args: argparse.Namespace) -> int:
             (exit 2).
         UsageError: The folder is there already and holds something.
     """
-    from pytest_evarness.cli.enclosed import NotGenuineError, add_up, open_bundle
+    from pytest_evarness.cli.enclosed import add_up, open_bundle
     from pytest_evarness.cli.session import write_error
     from pytest_evarness.core.registry import load_registry
     from pytest_evarness.history.slicing import slice_events
 
     folder = None if args.output is None else _folder(args.output)
     path = Path(args.bundle)
-    try:
-        enclosed = open_bundle(path, args.key, judged_again=True)
-    except NotGenuineError as error:
-        write_error(str(error))
-        return 1
+    enclosed = open_bundle(path, args.key, judged_again=True)
     if enclosed.not_judged_again is not None:
         write_error(f"{args.bundle}: {enclosed.not_judged_again}")
     registry = load_registry()
@@ -90,7 +81,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _target(enclosed: Enclosed, word: str, registry: Registry) -> Target:
-    from pytest_evarness.bundle.summary import declares_pause, definition_texts
+    from pytest_evarness.bundle.lookup import definition_texts
+    from pytest_evarness.bundle.summary import declares_pause
     from pytest_evarness.core.execution import trace_of
     from pytest_evarness.history.slicing import find_contract
     from pytest_evarness.report.explain import find_target

@@ -138,8 +138,9 @@ class _Judging:
         if case.record is None or case.events is None:
             reason = _NOT_RUN if case.record is None else _DIGESTS_ONLY
             return {place: _unseen(contract, reason) for place, contract in readable}
+        from pytest_evarness.bundle.lookup import definition_texts
         from pytest_evarness.bundle.recomputation import evidence_of
-        from pytest_evarness.bundle.summary import declares_pause, definition_texts
+        from pytest_evarness.bundle.summary import declares_pause
 
         events: Any = {(case.nodeid, "a"): list(case.events)}
         evidence = evidence_of(case.record, case.replica, events, self.registry, self.graphs, items)

@@ -36,7 +36,8 @@ def jsonl_lines(statement: Mapping[str, Any]) -> Iterator[str]:
     Raises:
         InputError: The bundle encloses no events.
     """
-    from pytest_evarness.bundle.summary import declares_pause, definition_texts
+    from pytest_evarness.bundle.lookup import definition_texts
+    from pytest_evarness.bundle.summary import declares_pause
     from pytest_evarness.core import c1
 
     predicate = statement["predicate"]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pytest_evarness.bundle.lookup import definitions_of, texts_of
 from pytest_evarness.core.finding import Finding
 from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.core.plan import PlannedItem
@@ -164,8 +165,8 @@ def judged_cases(statement: Mapping[str, Any]) -> list[JudgedCase]:
     """
     predicate = statement["predicate"]
     seal = predicate["seal"]
-    definitions = {row["digest"]: json.loads(row["text"]) for row in seal["definitions"]}
-    texts = {row["digest"]: row["text"] for row in predicate["texts"]}
+    definitions = definitions_of(seal)
+    texts = texts_of(predicate)
     record_by_nodeid = {case["nodeid"]: case for case in predicate["cases"]}
     return [
         JudgedCase(
