@@ -7,17 +7,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from pytest_evarness.core.disguise import plain_form
 from pytest_evarness.domains.agents.card import cards
+from pytest_evarness.domains.agents.state import state_of
 from pytest_evarness.domains.agents.vocabulary import PERSONAL
 
 if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Context
     from pytest_evarness.domains.agents.extension import RedactionRule
+    from pytest_evarness.domains.agents.state import RunState
 
-__all__ = ["MAX_ENTERED", "Redaction", "kinds_in", "redact", "scrub", "tell_redaction"]
+__all__ = ["MAX_ENTERED", "Redacted", "Redaction", "kinds_in", "redact", "scrub", "tell_redaction"]
 
 MAX_ENTERED: Final = 50
 """Data whose place of entry one event lists; the others are counted."""
@@ -155,6 +157,70 @@ def _checked(name: str, found: Any, length: int) -> list[tuple[int, int]]:
     return spans
 
 
+# -- what was redacted so far ----------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Redacted:
+    """Every datum that was redacted in a run so far; it is kept in no event and no file."""
+
+    data: dict[str, str] = field(default_factory=dict)
+    _known: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, state: RunState) -> Self:
+        """At the start of a run."""
+        del state
+        return cls()
+
+    def leftovers(self) -> list[str]:
+        """Nothing: a redaction is no script."""
+        return []
+
+    def add(self, data: Mapping[str, str]) -> None:
+        """Remember what was just replaced."""
+        self.data |= data
+        self._known |= {_essence(datum): kind for datum, kind in data.items()}
+
+    def hide(self, value: Any) -> Any:
+        """A JSON value without any of it, in whatever spelling: the kind stands in its place."""
+        if not self.data:
+            return value
+        if isinstance(value, str):
+            return self._hidden(value)
+        if isinstance(value, Mapping):
+            return {self._hidden(key): self.hide(inner) for key, inner in value.items()}
+        if isinstance(value, Sequence):
+            return [self.hide(entry) for entry in value]
+        if isinstance(value, int) and not isinstance(value, bool):
+            hidden = self._hidden(str(value))
+            return value if hidden == str(value) else hidden
+        return value
+
+    def _hidden(self, text: str) -> str:
+        for datum in sorted(self.data, key=lambda one: (-len(one), one)):
+            if datum in text:
+                text = text.replace(datum, f"[{self.data[datum].upper()}]")
+        # In another spelling it is the same datum: what a text says is compared.
+        for find in (_PATTERNS["email"], _numbers):
+            spans = list(_spans(find, text))
+            for start, stop in reversed(spans):
+                kind = self._known.get(_essence(text[start:stop]))
+                if kind is not None:
+                    text = f"{text[:start]}[{kind.upper()}]{text[stop:]}"
+        return text
+
+
+_numbers = _matches(r"\d(?:[ .()/-]{0,3}\d){6,}")
+
+
+def _essence(datum: str) -> str:
+    """What a datum says: an address without regard to case, a number by its digits."""
+    plain = plain_form(datum).text.casefold()
+    digits = "".join(char for char in plain if char.isdigit())
+    return plain if "@" in plain or not digits else digits
+
+
 # -- where it entered ------------------------------------------------------------------------------
 
 
@@ -166,6 +232,7 @@ def tell_redaction(made: Redaction, context: Context) -> None:
     """
     if not made.count:
         return
+    state_of(context).part(Redacted).add(made.data)
     entered, unplaced = _entries(made.data, context.events())
     payload: dict[str, Any] = {
         "count": made.count,

@@ -142,3 +142,39 @@ def test_a_log_has_a_bound_and_says_what_did_not_fit(monkeypatch: pytest.MonkeyP
     assert "dropped" not in whole
     assert cut["dropped"] == whole["events_shipped"] - cut["events_shipped"] > 0
     assert cut["events_shipped"] > 0
+
+
+# -- what was redacted -----------------------------------------------------------------------------
+
+DATA = "ada@example.org, 078-05-1120, 555-123-4567, 4111 1111 1111 1111"
+SPELT = "Ada@Example.org 078051120 (555) 123-4567 4111-1111-1111-1111 bob@example.org"
+
+
+@pytest.mark.parametrize("include", ["full", "governance"])
+@pytest.mark.parametrize("is_redacted", [True, False])
+def test_what_was_redacted_does_not_come_back_in_the_log(
+    include: str, is_redacted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs: list[str] = []
+
+    def digest(log: str) -> str:
+        logs.append(log)
+        return sha256_text(log)
+
+    monkeypatch.setattr(audit, "digest_of_text", digest)
+    redaction = ("redaction_rules", {}) if is_redacted else ("policy_gate", {})
+    sink = ("audit_log_sink", {"include": include})
+    graph = h.chain(("input", {}), ("tool", {"tool": "email.search"}), redaction, sink)
+    graph["edges"][1] = {"from": "n1", "to": "n3"}
+    answer = [{"result": [{"id": "a", "text": SPELT, "amount": 4111111111111111}]}]
+    run = h.run(graph, {"user_input": DATA, "tools": {"email.search": answer}})
+    (log,) = logs
+    masked = sum("[EMAIL]" in line for line in log.splitlines())
+    # The call tells the query in both logs; the input, twice, and the answer in the full one alone.
+    assert masked == (0 if not is_redacted else 4 if include == "full" else 1)
+    flushed = h.payload(run, "audit_flushed")
+    assert flushed.get("masked", 0) == masked
+    assert flushed["digest"] == sha256_text(log)
+    whole = [*DATA.split(", "), "Ada@Example.org", "078051120", "4111-1111", "4111111111111111"]
+    assert any(datum in log for datum in whole) is not is_redacted
+    assert ("bob@example.org" in log) is (include == "full")

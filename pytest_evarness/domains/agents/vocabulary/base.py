@@ -304,7 +304,12 @@ TYPES: dict[str, tuple[str, dict[str, Any]]] = {
                     "type": "integer",
                     "minimum": 1,
                     "description": "Events for which the log had no room.",
-                }
+                },
+                "masked": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "Events of the log in which a redacted datum was masked.",
+                },
             },
         ),
     ),
