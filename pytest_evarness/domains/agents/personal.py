@@ -202,7 +202,7 @@ class Redacted:
             if datum in text:
                 text = text.replace(datum, f"[{self.data[datum].upper()}]")
         # In another spelling it is the same datum: what a text says is compared.
-        for find in (_PATTERNS["email"], _numbers):
+        for find in (*_PATTERNS.values(), _matches_digits):
             spans = list(_spans(find, text))
             for start, stop in reversed(spans):
                 kind = self._known.get(_essence(text[start:stop]))
@@ -211,7 +211,7 @@ class Redacted:
         return text
 
 
-_numbers = _matches(r"\d(?:[ .()/-]{0,3}\d){6,}")
+_matches_digits = _matches(r"(?<!\d)\d{7,19}(?!\d)")
 
 
 def _essence(datum: str) -> str:

@@ -170,7 +170,7 @@ def test_what_was_redacted_does_not_come_back_in_the_log(
     run = h.run(graph, {"user_input": DATA, "tools": {"email.search": answer}})
     (log,) = logs
     masked = sum("[EMAIL]" in line for line in log.splitlines())
-    # The call tells the query in both logs; the input, twice, and the answer in the full one alone.
+    # The call tells the query in both logs, the full one also the input, twice, and the answer.
     assert masked == (0 if not is_redacted else 4 if include == "full" else 1)
     flushed = h.payload(run, "audit_flushed")
     assert flushed.get("masked", 0) == masked
