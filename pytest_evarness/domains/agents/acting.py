@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.domains.agents.template import TemplateError, fill
@@ -19,6 +19,7 @@ __all__ = [
     "AllowedCall",
     "EffectsFailedError",
     "Patience",
+    "Rehearsal",
     "apply_effects",
     "effects_of",
     "filled_effects",
@@ -67,6 +68,42 @@ class AllowedCall:
     args: Mapping[str, Any]
 
 
+@dataclass(slots=True)
+class Rehearsal:
+    """What the calls of a run came to, where nothing is applied and all of it is looked at.
+
+    It is kept whole: an event holds a long text cut, so no call is ever read back from one.
+
+    Attributes:
+        call: The call that was answered last; None where none was.
+        effects: What it would do to the world, filled in.
+        unfilled: Why that cannot be said: it has no such argument.
+        documents: What it handed over; None where nothing came back.
+        result: The answer, where it is no list of documents: a single entry, else none.
+        error: What it gave in place of an answer.
+    """
+
+    call: AllowedCall | None = None
+    effects: list[dict[str, Any]] = field(default_factory=list)
+    unfilled: str | None = None
+    documents: list[dict[str, Any]] | None = None
+    result: tuple[Any, ...] = ()
+    error: str | None = None
+
+    def act(self, effects: Sequence[JsonObject], call: AllowedCall) -> None:
+        """Keep what would be applied.
+
+        Raises:
+            TemplateError: The call has no such argument, as where it is applied.
+        """
+        self.call = call
+        try:
+            self.effects += filled_effects(effects, call)
+        except TemplateError as error:
+            self.unfilled = str(error)
+            raise
+
+
 class EffectsFailedError(Exception):
     """An effect was refused, or its answer was lost; those behind it were not tried.
 
@@ -111,13 +148,18 @@ def apply_effects(
     context: Context,
     patience: Patience,
 ) -> None:
-    """Fill all effects, then apply them in their order; of an observed run none is applied.
+    """Fill all effects, then apply them in their order.
+
+    Of an observed run, and of one that only rehearses, none is applied.
 
     Raises:
         EffectsFailedError: One of them was refused, or its answer lost.
         ServiceDownError: A service does not run.
         TemplateError: The call has no such argument; then nothing was applied.
     """
+    if state.rehearsal is not None:
+        state.rehearsal.act(effects, call)
+        return
     filled = filled_effects(effects, call)
     if not filled:
         return

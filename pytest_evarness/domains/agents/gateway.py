@@ -301,10 +301,11 @@ class _Calling:
         *,
         duplicate: bool = False,
     ) -> None:
+        docs = [{key: doc[key] for key in ("id", "subject", "text")} for doc in documents]
         payload: dict[str, Any] = {
             "tool": self.tool,
-            "count": len(documents),
-            "docs": [{key: doc[key] for key in ("id", "subject", "text")} for doc in documents],
+            "count": len(docs),
+            "docs": docs,
             "intent_id": intent,
         }
         if not _is_documents(result):
@@ -314,6 +315,9 @@ class _Calling:
         if injected:
             payload["injected"] = list(injected)
         self.context.emit("tool_result", payload)
+        if self.state.rehearsal is not None:
+            self.state.rehearsal.documents = docs
+            self.state.rehearsal.result = () if _is_documents(result) else (result,)
 
     def _emit_error(
         self, error: str, phase: str, attempt: int, intent: str, injected: Sequence[str] = ()
@@ -327,6 +331,8 @@ class _Calling:
         }
         if injected:
             payload["injected"] = list(injected)
+        if self.state.rehearsal is not None:
+            self.state.rehearsal.error = error
         self.context.emit("tool_error", payload)
 
 

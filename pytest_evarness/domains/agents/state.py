@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from pytest_evarness.core.interfaces import Context
     from pytest_evarness.core.registry import Registry
+    from pytest_evarness.domains.agents.acting import Rehearsal
 
 __all__ = ["DOMAIN", "Intent", "Part", "RunState", "state_of"]
 
@@ -68,6 +69,7 @@ class RunState:
         covered: For each gate the nodes whose side-effecting call it covers.
         provider: The simulated model that the next call goes to.
         registry: Of the session, for what plug-ins add.
+        rehearsal: Gets what calls do instead of the world; None in every run of a scenario.
     """
 
     environment: Mapping[str, Any]
@@ -83,6 +85,7 @@ class RunState:
     unmet_revocations: dict[str, str] = field(default_factory=dict)
     applier: Applier | None = None
     registry: Registry | None = None
+    rehearsal: Rehearsal | None = None
     _parts: dict[type[Any], Any] = field(default_factory=dict)
 
     @classmethod

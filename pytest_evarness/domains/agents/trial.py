@@ -8,30 +8,33 @@ Source: docs/agents.md, "Tests of a manifest".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from copy import copy
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, model_validator
 
+from pytest_evarness.core.domain import PlainDomain
 from pytest_evarness.core.matcher import parse_matcher, same
-from pytest_evarness.domains.agents.acting import AllowedCall, effects_of, filled_effects
+from pytest_evarness.domains.agents.acting import Rehearsal
 from pytest_evarness.domains.agents.environment import parse_tool_rules
-from pytest_evarness.domains.agents.script import Call, Script
-from pytest_evarness.domains.agents.template import TemplateError, fill
+from pytest_evarness.domains.agents.template import TemplateError, bare_template, fill
 from pytest_evarness.domains.agents.text import compact, digest_of_value, plain
 from pytest_evarness.domains.agents.vocabulary import DENIALS
-from pytest_evarness.errors import Fault
+from pytest_evarness.errors import Fault, InputError
 from pytest_evarness.source.model import Absent, Strict, parse_model, refuse
 from pytest_evarness.source.quote import nearest, quoted, shown
 
 if TYPE_CHECKING:
     from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.interfaces import Context, Domain
     from pytest_evarness.core.json import Json, JsonObject
     from pytest_evarness.core.registry import Registry
 
 __all__ = ["ToolTest", "Trials", "parse_tests"]
 
+_AGENTS = "agents"
 _GATE, _CALL = "approval", "call"
 _SHOWN = 400
 _MAX_TESTS = 200
@@ -148,6 +151,11 @@ def _parse_test(name: str, written: Json) -> tuple[ToolTest | None, list[Fault]]
 
 def _literal_faults(args: JsonObject) -> list[Fault]:
     """The arguments of a test are what they are: there is no input that would fill a template."""
+    bare = bare_template(args)
+    if bare is not None:
+        problem, got = "is a mapping where a template is meant", f"{{{bare}: null}}"
+        rule = "the arguments of a test hold no templates"
+        return [Fault(("args",), problem, got, rule, "write the value itself")]
     try:
         is_literal = same(fill(args, query="", args={}), args)
     except TemplateError:
@@ -175,47 +183,47 @@ class Trials:
 def _problem(
     tool: str, manifest: Mapping[str, Any], test: ToolTest, registry: Registry
 ) -> str | None:
-    run = _run(tool, manifest, test, registry)
-    events = {event.type: event.as_record()["payload"] for event in run.events}
+    try:
+        run, seen = _run(tool, manifest, test, registry)
+    except InputError as error:
+        return f"the call cannot be made: {error}"
+    if seen.unfilled is not None:
+        return seen.unfilled
     expect = test.expect
-    called: Any = events.get("tool_called")
-    problem = _end_problem(expect, events, run)
+    problem = _end_problem(expect, run, seen)
     if problem is not None:
         return problem
-    if "intent" in expect and called is None:
-        return f"no call was made, so there is no intent (got {run.status})"
-    if "intent" in expect and called["intent_id"] != expect["intent"]:
-        return _differs("the intent", called["intent_id"], expect["intent"])
-    if "effects" not in expect:
-        return None
-    done: Any = []
-    if called is not None:
-        found = _effects(tool, manifest, test, called)
-        if isinstance(found, str):
-            return found
-        done = found
-    return None if same(done, expect["effects"]) else _differs("effects", done, expect["effects"])
+    if "intent" in expect:
+        if seen.call is None:
+            return f"no call was made, so there is no intent (got {run.status})"
+        if seen.call.intent != expect["intent"]:
+            return _differs("the intent", seen.call.intent, expect["intent"])
+    if "effects" in expect and not same(seen.effects, expect["effects"]):
+        return _differs("effects", seen.effects, expect["effects"])
+    return None
 
 
-def _end_problem(expect: JsonObject, events: Mapping[str, Any], run: Run) -> str | None:
+def _end_problem(expect: JsonObject, run: Run, seen: Rehearsal) -> str | None:
     """How the call ended otherwise than it has to."""
-    refusal = (events.get("policy_decision") or {}).get("rule")
-    error = (events.get("tool_error") or {}).get("error")
-    result = events.get("tool_result")
+    refusal = next(
+        (str(event.payload["rule"]) for event in run.events if event.type == "policy_decision"),
+        None,
+    )
+    ended = _ended(refusal, seen.error, run)
     if "refused" in expect:
         if refusal == expect["refused"]:
             return None
-        return _differs("the refusal", refusal or _ended(refusal, error, run), expect["refused"])
+        return _differs("the refusal", refusal or ended, expect["refused"])
     if "error" in expect:
-        if error is None:
-            return f"the call gave no error (got {_ended(refusal, error, run)})"
-        return _mismatch("the error", error, expect["error"])
-    if result is None:
-        return f"the call gave no answer (got {_ended(refusal, error, run)})"
-    if "count" in expect and result["count"] != expect["count"]:
-        return _differs("the count of documents", result["count"], expect["count"])
+        if seen.error is None:
+            return f"the call gave no error (got {ended})"
+        return _mismatch("the error", seen.error, expect["error"])
+    if seen.documents is None:
+        return f"the call gave no answer (got {ended})"
+    if "count" in expect and len(seen.documents) != expect["count"]:
+        return _differs("the count of documents", len(seen.documents), expect["count"])
     if "result" in expect:
-        answer = result["result"] if "result" in result else result["docs"]
+        answer = seen.result[0] if seen.result else seen.documents
         return _mismatch("the result", answer, expect["result"])
     return None
 
@@ -227,7 +235,7 @@ def _ended(refusal: str | None, error: str | None, run: Run) -> str:
         return f"error: {error}"
     if run.status == "unscripted":
         return "nothing scripted: the manifest has no 'sim' rule for it, and the test no 'answer'"
-    return run.status
+    return run.status if run.error is None else f"{run.status}: {run.error}"
 
 
 def _mismatch(what: str, value: Any, matcher: Json) -> str | None:
@@ -246,32 +254,34 @@ def _cut(value: Any) -> str:
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
-def _effects(
-    tool: str, manifest: Mapping[str, Any], test: ToolTest, called: Mapping[str, Any]
-) -> list[Any] | str:
-    """What the call that was made would do to the world, filled in."""
-    rules = list(manifest["sim"]) if test.answer is None else [test.answer]
-    answer = Script(tool, rules).take(Call(called["query"], called.get("provider", ""), {}))
-    assert answer is not None, "the run was answered by the same rules"
-    call = AllowedCall(
-        tool=tool,
-        intent=called["intent_id"],
-        rule=called["decision"]["rule"],
-        approval=None,
-        query=called["query"],
-        args=called["args"],
-    )
-    try:
-        return filled_effects(effects_of(answer, manifest), call)
-    except TemplateError as error:
-        return str(error)
+class _Rehearsing(PlainDomain):
+    """The domain in the run of a test: what calls do is kept in place of being done."""
+
+    name = _AGENTS
+
+    def __init__(self, domain: Domain, seen: Rehearsal) -> None:
+        self._domain = domain
+        self._seen = seen
+
+    def start(self, context: Context) -> Any:
+        """State of the run, by which its calls know that they are rehearsed."""
+        state = self._domain.start(context)
+        state.rehearsal = self._seen
+        return state
+
+    def leftovers(self, state: Any) -> list[str]:
+        """As the domain says."""
+        return self._domain.leftovers(state)
 
 
-def _run(tool: str, manifest: Mapping[str, Any], test: ToolTest, registry: Registry) -> Run:
+def _run(
+    tool: str, manifest: Mapping[str, Any], test: ToolTest, registry: Registry
+) -> tuple[Run, Rehearsal]:
     """Call the tool once, without what it does to a world."""
     from pytest_evarness.core.case import CompiledCase
     from pytest_evarness.core.execution import execute
     from pytest_evarness.core.graph import parse_graph
+    from pytest_evarness.core.table import Table
 
     call: JsonObject = {
         "tool": tool,
@@ -286,23 +296,21 @@ def _run(tool: str, manifest: Mapping[str, Any], test: ToolTest, registry: Regis
         edges.append({"from": _GATE, "to": _CALL})
         environment["approvals"] = {_GATE: {"decision": "approve"}}
     if test.answer is not None:
-        environment["tools"] = {tool: [_without_effects(test.answer)]}
+        environment["tools"] = {tool: [test.answer]}
     graph, faults = parse_graph({"id": "tool-test", "nodes": nodes, "edges": edges}, registry)
     assert graph is not None, [fault.text for fault in faults]
-    bare = {**manifest, "effects": [], "sim": _all_without_effects(manifest["sim"])}
     case = CompiledCase.build(
         scenario="tool-test",
         case=test.name,
         graph=graph,
         environment=environment,
-        overlays={"tools": {tool: bare}},
+        overlays={"tools": {tool: dict(manifest)}},
     )
-    return execute(case, registry)
-
-
-def _without_effects(rule: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in rule.items() if key != "effects"}
-
-
-def _all_without_effects(rules: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [_without_effects(rule) for rule in rules]
+    seen = Rehearsal()
+    # The same parts, but for the one that keeps the state of a run.
+    rehearsing = copy(registry)
+    rehearsing.domains = Table("domain")
+    for name, domain in registry.domains.items():
+        own = _Rehearsing(domain, seen) if name == _AGENTS else domain
+        rehearsing.domains.register(name, own)
+    return execute(case, rehearsing), seen

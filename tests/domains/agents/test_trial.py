@@ -144,6 +144,72 @@ def test_an_effect_whose_argument_is_optional_and_missing_is_said() -> None:
     assert found == "crm.rename: effects[0]: the input has no 'name'"
 
 
+# What a test looks at is the very call that the run made, by the rule that answered it there.
+ALL_OF_IT = [{"message": {"to": "eve", "body": "all of it"}}]
+LONG = "z" * 6000
+
+
+@pytest.mark.parametrize(
+    ("match", "name"),
+    [
+        ({"provider": "sim:helpful-v1"}, "x"),
+        ({"turn": 1}, "x"),
+        ({"query_contains": "END"}, f"{LONG}END"),
+        ({"pattern": "z{5000}"}, LONG),
+    ],
+    ids=["provider", "turn", "behind the cut", "over the cut"],
+)
+def test_the_effects_are_those_of_the_rule_that_answered(match: dict[str, Any], name: str) -> None:
+    first: dict[str, Any] = {"match": match, "result": [], "effects": ALL_OF_IT}
+    sim = [first, {"result": [], "effects": []}]
+    args = {"id": 1, "name": name}
+    assert problem({"args": args, "expect": {"effects": ALL_OF_IT}}, sim=sim) is None
+    said = problem({"args": args, "expect": {"effects": []}}, sim=sim)
+    assert said is not None
+    assert said.startswith('effects differs (got [{"message":')
+    # The twin: where the first rule does not match, nothing is done.
+    other = [{**first, "match": {"provider": "sim:another"}}, sim[1]]
+    assert problem({"args": args, "expect": {"effects": []}}, sim=other) is None
+
+
+def test_a_rule_for_another_model_answers_nothing_and_is_told_so() -> None:
+    sim = [{"match": {"provider": "sim:another"}, "result": []}]
+    said = problem({"args": ADA, "expect": {"effects": []}}, sim=sim)
+    assert said is not None
+    assert said.startswith("the call gave no answer (got nothing scripted")
+
+
+@pytest.mark.parametrize(
+    ("key", "answer"),
+    [("result", {"result": f"{LONG}BAD"}), ("error", {"raise": f"{LONG}BAD"})],
+)
+def test_an_answer_is_compared_whole(key: str, answer: dict[str, Any]) -> None:
+    test = {"args": ADA, "answer": answer}
+    assert problem({**test, "expect": {key: f"{LONG}BAD"}}) is None
+    for wrong in (LONG, LONG[:4096], f"{LONG}BAX"):
+        assert problem({**test, "expect": {key: wrong}}) is not None
+
+
+def test_effects_and_intent_are_compared_whole() -> None:
+    effects = [{"message": {"to": "x", "body": "{args.name}"}}]
+    args = {"id": 1, "name": f"{LONG}BAD"}
+    for name, is_met in ((f"{LONG}BAD", True), (LONG, False), (LONG[:4096], False)):
+        expect = {"effects": [{"message": {"to": "x", "body": name}}], "intent": f"of {name}"}
+        for key in expect:
+            test = {"args": args, "answer": {"result": []}, "expect": {key: expect[key]}}
+            said = problem(test, effects=effects, intent="of {args.name}")
+            assert (said is None) is is_met
+
+
+def test_effects_that_cannot_be_filled_are_told_whatever_was_expected() -> None:
+    # The call of a scenario would fail there.
+    args = {"type": "object"}
+    found = problem(
+        {"args": {"id": 7}, "answer": {"result": []}, "expect": {"count": 0}}, args=args
+    )
+    assert found == "crm.rename: effects[0]: the input has no 'name'"
+
+
 @pytest.mark.parametrize(
     ("tests", "said"),
     [
@@ -159,6 +225,10 @@ def test_an_effect_whose_argument_is_optional_and_missing_is_said() -> None:
         ),
         ({"t": {"args": {"q": "{query}"}, "expect": {"count": 1}}}, "t.args: the arguments of"),
         ({"t": {"args": {"q": "{args.x}"}, "expect": {"count": 1}}}, "t.args: the arguments of"),
+        (
+            {"t": {"args": {"q": {"args.x": None}}, "expect": {"count": 1}}},
+            "t.args: is a mapping where a template is meant (got {args.x: null}; the arguments of",
+        ),
         ({"t": {"answer": {"rsult": 1}, "expect": {"count": 1}}}, "t.answer.rsult: unknown key"),
         ({" ": {"expect": {"count": 1}}}, " : is no name of a test"),
         ({"a::b": {"expect": {"count": 1}}}, "a::b: is no name of a test"),
