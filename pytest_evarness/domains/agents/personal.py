@@ -201,8 +201,9 @@ class Redacted:
         for datum in sorted(self.data, key=lambda one: (-len(one), one)):
             if datum in text:
                 text = text.replace(datum, f"[{self.data[datum].upper()}]")
-        # In another spelling it is the same datum: what a text says is compared.
-        for find in (*_PATTERNS.values(), _matches_digits):
+        # In another spelling it is the same datum: what a text says is compared. Twice, since a
+        # number that stands right beside another one is found when that one is gone.
+        for find in (*_PATTERNS.values(), _matches_digits) * 2:
             spans = list(_spans(find, text))
             for start, stop in reversed(spans):
                 kind = self._known.get(_essence(text[start:stop]))
