@@ -10,6 +10,7 @@ __all__ = [
     "DeterminismError",
     "EvarnessError",
     "Fault",
+    "GraphFault",
     "InputError",
     "InputErrors",
     "UnverifiedError",
@@ -84,6 +85,11 @@ class Fault:
             self.at_key,
             self.code,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFault(Fault):
+    """A mistake between graph and environment that stands in the graph, where the path begins."""
 
 
 class EvarnessError(Exception):

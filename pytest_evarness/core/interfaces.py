@@ -603,7 +603,7 @@ class Domain(Protocol):
     ) -> list[Fault]:
         """Faults between graph and environment (a decision for a node that is no gate).
 
-        Paths are relative to the environment.
+        Paths are relative to the environment; those of a ``GraphFault`` to the graph.
         """
 
     def start(self, context: Context) -> Any:

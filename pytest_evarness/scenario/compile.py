@@ -17,7 +17,7 @@ from pytest_evarness.contract.row import override_rows
 from pytest_evarness.core import c1
 from pytest_evarness.core.case import Budget, CompiledCase
 from pytest_evarness.core.material import as_materials
-from pytest_evarness.errors import DeterminismError, Fault, InputError, InputErrors
+from pytest_evarness.errors import DeterminismError, Fault, GraphFault, InputError, InputErrors
 from pytest_evarness.scenario.approval import OPTION, Approval, parse_approval
 from pytest_evarness.scenario.case import Case
 from pytest_evarness.scenario.check import Checks, ParsedCheck, circles
@@ -242,6 +242,10 @@ class Compiler:
         overlays = harness.overlays
         for domain in self.harnesses.domains:
             for fault in domain.check_case(graph, environment, overlays.values):
+                if isinstance(fault, GraphFault):
+                    current.is_broken = True
+                    self._note(self._in_graph(current, harness, fault))
+                    continue
                 self.wrong(current, fault.under("environment"))
         waived, warnings = self._lint(current, harness)
         warnings += self._remarks(current, graph, environment, overlays.values)
@@ -639,12 +643,15 @@ class Compiler:
 
     def _lint_error(self, current: _Current, harness: Harness, finding: LintFinding) -> InputError:
         problem = f"{finding.message} [{finding.code}]"
-        fault = Fault(finding.path, problem, fix=finding.fix)
+        return self._in_graph(current, harness, Fault(finding.path, problem, fix=finding.fix))
+
+    def _in_graph(self, current: _Current, harness: Harness, fault: Fault) -> InputError:
+        """A mistake in the graph, at its place in the file that the graph is written in."""
         if harness.document is not None:
             return harness.document.error(fault)
-        path = ("subject", "graph", *finding.path)
+        path = ("subject", "graph", *fault.path)
         mark, _ = self.places.find(current.merged, self.document.root, path)
-        return InputError(problem, where=as_where(mark, field_text(path)), fix=finding.fix)
+        return InputError(fault.text, where=as_where(mark, field_text(path)), fix=fault.fix)
 
     # -- expectation, items ---------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_evarness.core.interfaces import Locations
 from pytest_evarness.domains.agents.overlay import tiers_of
+from pytest_evarness.errors import InputError
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
@@ -230,10 +231,42 @@ def test_a_tier_that_is_none_is_refused(tiers: Any, said: str) -> None:
 def test_a_tier_that_nobody_describes_is_named_with_the_nearest() -> None:
     graph = h.chain(("input", {}), ("tier_router", {"intents": {"a": "fats"}}), ("output", {}))
     (said,) = h.case_faults(graph, {"tiers": TIERS})
-    assert said.startswith("tiers: the tier of node 'n2' is described nowhere (got 'fats'; ")
+    place = "nodes.1.config.intents.a"
+    assert said.startswith(f"{place}: the tier of node 'n2' is described nowhere (got 'fats'; ")
     default = h.chain(("input", {}), ("tier_router", {"default_tier": "clowd"}), ("output", {}))
     (fault,) = h.domain().check_case(h.graph_of(default), {}, h.overlays())
     assert fault.fix == "write 'cloud'"
+    assert fault.path == ("nodes", 1, "config", "default_tier")
+
+
+@pytest.mark.parametrize("is_inline", [True, False])
+def test_an_unknown_tier_is_told_where_the_router_names_it(tmp_path: Path, is_inline: bool) -> None:
+    lines = [
+        "ir_version: 1",
+        "id: g",
+        "nodes:",
+        "- {id: n1, type: input}",
+        "- id: n2",
+        "  type: tier_router",
+        "  config: {default_tier: clowd}",
+        "edges: [{from: n1, to: n2}]",
+    ]
+    graph = "\n".join(["", *(f"    {line}" for line in lines)]) if is_inline else "graph.yaml"
+    (tmp_path / "graph.yaml").write_text("\n".join(lines), "utf-8")
+    text = f"evarness: 1\nid: s\nsubject:\n  graph: {graph}\nenvironment: {{user_input: x}}\n"
+    (tmp_path / "s.yaml").write_text(text, "utf-8")
+    from pytest_evarness.api import Runner
+    from pytest_evarness.pipeline import Settings
+
+    runner = Runner(Settings(root=tmp_path, home=None, rerun="inline"))
+    try:
+        with pytest.raises(InputError) as caught:
+            runner.run(tmp_path / "s.yaml", "default")
+    finally:
+        runner.close()
+    place = "s.yaml:11:" if is_inline else "graph.yaml:7:"
+    assert place in str(caught.value)
+    assert "the tier of node 'n2' is described nowhere (got 'clowd'" in str(caught.value)
 
 
 def test_tiers_among_which_nobody_chose_are_left_over() -> None:

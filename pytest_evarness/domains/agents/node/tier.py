@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,12 +16,12 @@ from pytest_evarness.domains.agents.node.route import has_word
 from pytest_evarness.domains.agents.overlay import tiers_of
 from pytest_evarness.domains.agents.state import state_of
 from pytest_evarness.domains.agents.text import joined
-from pytest_evarness.errors import Fault
+from pytest_evarness.errors import GraphFault
 from pytest_evarness.source.model import Absent, Strict, refuse
 from pytest_evarness.source.quote import nearest, one_of, quoted
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.graph import Graph
+    from pytest_evarness.core.graph import Graph, Node
     from pytest_evarness.core.interfaces import Context
     from pytest_evarness.core.json import JsonObject
 
@@ -150,28 +150,37 @@ def _permitted(
     return other
 
 
-def tier_faults(graph: Graph, environment: JsonObject, overlays: JsonObject) -> list[Fault]:
+def tier_faults(graph: Graph, environment: JsonObject, overlays: JsonObject) -> list[GraphFault]:
     """Tiers that routers name and nobody describes."""
     routers = [node for node in graph.nodes.values() if node.type == "tier_router"]
-    written = "tiers" in environment
     known = tiers_of(environment, overlays)
-    faults = []
+    faults: list[GraphFault] = []
     for node in routers:
-        names = [] if node.parsed is None else [node.parsed.default_tier]
-        names += [] if node.parsed is None else node.parsed.intents.values()
-        for name in dict.fromkeys(one for one in names if one is not None and one not in known):
+        for name, place in _named(node):
+            if name in known:
+                continue
             near = nearest(name, known)
             faults.append(
-                Fault(
-                    ("tiers",) if written else (),
+                GraphFault(
+                    (*graph.path_of(node.id), "config", *place),
                     f"the tier of node {quoted(node.id)} is described nowhere",
                     got=quoted(name),
                     rule=f"tiers: {one_of(sorted(known))}",
                     fix=f"write {quoted(near)}" if near else "describe it under 'tiers'",
-                    at_key=written,
                 )
             )
     return faults
+
+
+def _named(node: Node) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each tier that a router names, once, with its place in the configuration."""
+    if node.parsed is None:
+        return
+    places: dict[str, tuple[str, ...]]
+    places = {name: ("intents", intent) for intent, name in node.parsed.intents.items()}
+    if node.parsed.default_tier is not None:
+        places[node.parsed.default_tier] = ("default_tier",)
+    yield from places.items()
 
 
 TIER_ROUTER = declare(
