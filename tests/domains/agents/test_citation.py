@@ -65,10 +65,20 @@ def test_each_citation_is_looked_up_once_in_its_order() -> None:
 @pytest.mark.parametrize(
     ("text", "documents", "reason"),
     [
-        ("No numbers (1) [a] [ 1 ].", ["a"], "the text cites nothing"),
+        ("No numbers (1) [a] [see 1].", ["a"], "the text cites nothing"),
         ("One [1], three [3].", ["a", "b"], "[3] is no document of the context (1 to 2)"),
         ("Zero [0].", ["a"], "[0] is no document of the context (1 to 1)"),
         ("One [1].", [], "[1] is no document of the context (there are none)"),
+        ("[1] and [1000000]", ["a"], "[1000000] is no document of the context (1 to 1)"),
+        (f"[1][{'9' * 500}]", ["a"], f"[{'9' * 40}…] is no document of the context (1 to 1)"),
+        ("[1] and [1, 99]", ["a"], "[99] is no document of the context (1 to 1)"),
+        ("[1] and [1-99]", ["a"], "[99] is no document of the context (1 to 1)"),
+        ("[1] and [ 2 ]", ["a"], "[2] is no document of the context (1 to 1)"),
+        ("[1] and [-1]", ["a"], "[-1] is no document of the context (1 to 1)"),
+        ("[1] and \u30102\u3011", ["a"], "[2] is no document of the context (1 to 1)"),
+        ("[1] and [\u0662]", ["a"], "[2] is no document of the context (1 to 1)"),
+        ("[1] and [9 [1]]", ["a"], "[9] is no document of the context (1 to 1)"),
+        ("[1] and [1, p. 7]", ["a"], "[1, p. 7] is no document of the context (1 to 1)"),
     ],
 )
 def test_an_answer_that_rests_on_nothing_is_blocked(
@@ -87,6 +97,14 @@ def test_what_was_found_and_not_shown_cannot_be_cited() -> None:
     assert h.payload(run, "citation_checked") == {"number": 2, "id": None, "ok": False}
     assert run.status == "blocked"
     assert answer("See [2].", "a", "b").status == "completed"
+
+
+def test_what_is_no_number_of_a_document_is_recorded_as_it_is_written() -> None:
+    run = answer("See [1] and [1.5].", "a")
+    assert h.payloads(run, "citation_checked") == [
+        {"number": 1, "id": "d0", "ok": True},
+        {"number": None, "id": None, "ok": False, "written": "1.5"},
+    ]
 
 
 def test_without_a_context_nothing_can_be_cited() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.interfaces import NodeBlocked
+from pytest_evarness.domains.agents.cited import read_citations
 from pytest_evarness.domains.agents.state import state_of
 from pytest_evarness.domains.agents.text import digest_of_text
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["CITATION_CHECK", "Sources", "check_citations"]
 
 CITATION_CHECK = "citation_check"
-
-_CITED = re.compile(r"\[(\d{1,6})\]")
 
 
 @dataclass(slots=True)
@@ -50,27 +48,29 @@ def check_citations(text: str, context: Context) -> str:
         NodeBlocked: It does not.
     """
     ids = state_of(context).part(Sources).ids
-    numbers = list(dict.fromkeys(int(number) for number in _CITED.findall(text)))
-    unknown = [number for number in numbers if not 1 <= number <= len(ids)]
-    for number in numbers:
-        found = None if number in unknown else ids[number - 1]
-        payload = {"number": number, "id": found, "ok": found is not None}
+    cited = read_citations(text, len(ids)).cited
+    unknown = [one for one in cited if not one.is_known]
+    for one in cited:
+        found = ids[one.number - 1] if one.is_known and one.number is not None else None
+        payload: dict[str, Any] = {"number": one.number, "id": found, "ok": one.is_known}
+        if one.number is None:
+            payload["written"] = one.written
         context.emit("citation_checked", payload)
-    is_grounded = bool(numbers) and not unknown
+    is_grounded = bool(cited) and not unknown
     context.emit(
         "interceptor_applied",
         {
             "rule": CITATION_CHECK,
             "ok": is_grounded,
-            "count": len(numbers),
+            "count": len(cited),
             "digest": digest_of_text(text),
         },
     )
-    if not numbers:
+    if not cited:
         raise NodeBlocked(f"{CITATION_CHECK}: the text cites nothing")
     if unknown:
         known = f"1 to {len(ids)}" if ids else "there are none"
         raise NodeBlocked(
-            f"{CITATION_CHECK}: [{unknown[0]}] is no document of the context ({known})"
+            f"{CITATION_CHECK}: [{unknown[0].written}] is no document of the context ({known})"
         )
     return text

@@ -14,11 +14,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from pytest_evarness.domains.agents.cited import Cited, read_citations
 from pytest_evarness.source.model import Strict
 
 __all__ = ["Grounding", "GroundingRules", "check_grounding"]
 
-_CITATION = re.compile(r"\[([0-9]{1,9})\]")
 _NUMBER = re.compile(r"[0-9]+(?:[.,:][0-9]+)*")
 _QUOTATION = re.compile(r"[\"\u201c\u201d]([^\"\u201c\u201d]*)[\"\u201c\u201d]")
 _WORD = re.compile(r"[^\W\d_]{3,}")
@@ -68,9 +68,10 @@ def check_grounding(
     observed = _digits("\n".join(f"{doc['subject']}\n{doc['text']}" for doc in documents))
     answer, question = _digits(answer), _digits(question)
     overlap = _overlap(answer, observed)
+    citations = read_citations(answer, len(documents))
     problems = [
-        *_citations(answer, len(documents), rules),
-        *_unsupported(answer, f"{question}\n{observed}", rules),
+        *_citations(citations.cited, rules),
+        *_unsupported(answer, citations.rest, f"{question}\n{observed}", rules),
     ]
     if overlap < rules.min_overlap:
         problems.append(f"overlap {overlap:g} is below {rules.min_overlap:g}")
@@ -92,17 +93,16 @@ def _digit(char: str) -> str:
     return "" if kind == "Cf" else _PARTING.get(char, char)
 
 
-def _citations(answer: str, count: int, rules: GroundingRules) -> Iterator[str]:
-    cited = list(dict.fromkeys(int(number) for number in _CITATION.findall(answer)))
+def _citations(cited: Sequence[Cited], rules: GroundingRules) -> Iterator[str]:
     if rules.require_citation and not cited:
         yield "no citation"
-    yield from (f"citation [{number}]" for number in cited if not 1 <= number <= count)
+    yield from (f"citation [{one.written}]" for one in cited if not one.is_known)
 
 
-def _unsupported(answer: str, sources: str, rules: GroundingRules) -> Iterator[str]:
+def _unsupported(answer: str, uncited: str, sources: str, rules: GroundingRules) -> Iterator[str]:
     if rules.numbers:
         known = set(_NUMBER.findall(sources))
-        said = dict.fromkeys(_NUMBER.findall(_CITATION.sub(" ", answer)))
+        said = dict.fromkeys(_NUMBER.findall(uncited))
         yield from (f"number {_shown(number)}" for number in said if number not in known)
     if rules.quotes:
         text = _spaced(sources)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_evarness.domains.agents.vocabulary.shape import COUNT, FLAG, payload
+from pytest_evarness.domains.agents.vocabulary.shape import FLAG, TEXT, payload
 
 __all__ = ["GOVERNANCE", "TYPES"]
 
@@ -15,13 +15,18 @@ TYPES: dict[str, tuple[str, dict[str, Any]]] = {
         "A citation was looked up among the documents of the context.",
         payload(
             {
-                "number": COUNT,
+                "number": {
+                    "type": ["integer", "null"],
+                    "minimum": 0,
+                    "description": "Null where what is cited is no number of a document.",
+                },
                 "id": {
                     "type": ["string", "null"],
                     "description": "Of the document; null where there is none of this number.",
                 },
                 "ok": FLAG,
-            }
+            },
+            {"written": {**TEXT, "description": "What is cited, where `number` is null."}},
         ),
     ),
 }
