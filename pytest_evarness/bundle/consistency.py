@@ -397,7 +397,7 @@ def check_pins(seal: Mapping[str, Any], *, commit: str | None, challenge: str | 
     notes = []
     git = seal["git"]
     if commit is not None:
-        if git is None:
+        if git is None or git["commit"] is None:
             _refuse("seal.git", f"no commit is named, and {commit} is expected")
         if git["commit"] != commit.lower():
             _refuse("seal.git.commit", f"is {git['commit']}, and {commit} is expected")

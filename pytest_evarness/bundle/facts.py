@@ -129,11 +129,17 @@ def mirror_sentences(facts: Mapping[str, Any]) -> list[str]:
 def git_facts(root: Path) -> dict[str, Any] | None:
     """``{commit, tree, clean}`` of the working tree at ``root``; None without git.
 
-    ``clean`` is None where git took too long to tell.
+    ``clean`` is None where git took too long to tell. A repository without a commit has None as
+    commit and tree, and is not clean: nothing holds what was run.
     """
     names = _git(root, "rev-parse", "HEAD", "HEAD^{tree}")
     if names is None:
-        return None
+        # HEAD that names a branch and leads to no commit: nothing was committed yet.
+        is_unborn = (
+            _git(root, "symbolic-ref", "-q", "HEAD") is not None
+            and _git(root, "rev-list", "-n", "1", "--all") == ""
+        )
+        return {"commit": None, "tree": None, "clean": False} if is_unborn else None
     lines = names.split()
     if len(lines) != 2 or not all(re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", x) for x in lines):
         return None

@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from pytest_evarness.bundle.exercise import Exercise
     from pytest_evarness.core.registry import Registry
 
-__all__ = ["NO_LIBRARY", "OWN_CODE", "STANDING_LIMITS", "UNSIGNED", "not_proven", "of_the_session"]
+__all__ = [
+    "NOT_CONFINED",
+    "NO_COMMIT",
+    "NO_LIBRARY",
+    "OWN_CODE",
+    "STANDING_LIMITS",
+    "UNSIGNED",
+    "not_proven",
+    "of_the_session",
+]
 
 STANDING_LIMITS = (
     "only the declared invariants were judged: anything that none of them states may be wrong",
@@ -38,7 +47,15 @@ OWN_CODE = (
 )
 """Before the nodes that run such code."""
 
+NOT_CONFINED = (
+    "a step of the user's own is not confined: what it did to files outside its workspace was not"
+    " looked at: "
+)
+"""Before the same nodes."""
+
 NO_LIBRARY = "no library of the project was in force, so none of its contracts judged"
+
+NO_COMMIT = "no commit is named: the git repository that the session ran in has none yet"
 
 MAX_NAMES = 50
 """Names listed in one sentence; the number of all of them is always said."""
@@ -217,7 +234,9 @@ def _of_the_code(predicate: Mapping[str, Any], registry: Registry) -> Iterator[s
             if kind is not None and "custom" in kind.traits:
                 nodes.append(f"{node['id']} of graph '{graph['id']}'")
     if nodes:
-        yield f"{OWN_CODE}{_names(sorted(nodes))}"
+        names = _names(sorted(nodes))
+        yield f"{OWN_CODE}{names}"
+        yield f"{NOT_CONFINED}{names}"
 
 
 def _of_the_world(predicate: Mapping[str, Any]) -> Iterator[str]:
@@ -293,6 +312,8 @@ def of_the_session(predicate: Mapping[str, Any]) -> Iterator[str]:
     git = seal["git"]
     if git is None:
         yield "no commit is named: the session did not run in a git working tree"
+    elif git["commit"] is None:
+        yield NO_COMMIT
     elif git["clean"] is None:
         yield "whether the working tree was clean is not known"
     elif not git["clean"]:

@@ -24,7 +24,7 @@ from pytest_evarness.bundle.exercise import (
     record_of,
 )
 from pytest_evarness.bundle.lookup import definitions_of, is_foreign, texts_of
-from pytest_evarness.bundle.not_proven import OWN_CODE, not_proven
+from pytest_evarness.bundle.not_proven import NOT_CONFINED, OWN_CODE, not_proven
 from pytest_evarness.bundle.statement import finding_record, output_of
 from pytest_evarness.bundle.summary import summarise
 from pytest_evarness.checks.evidence import (
@@ -527,7 +527,7 @@ def _is_of_a_plugin(text: str) -> bool:
 
     Nodes and edges are those of the enclosed graph, whoever brought their types.
     """
-    if text.startswith(OWN_CODE):
+    if text.startswith((OWN_CODE, NOT_CONFINED)):
         return True
     return ABOUT in text and not text.startswith((f"{NODES} of graph", f"{EDGES} of graph"))
 

@@ -286,7 +286,9 @@ SEAL = record(
         ),
         "environment": DIGEST,
         "subjects": list_of(record({"name": text, "sha256": HEX})),
-        "git": nullable(record({"commit": GIT, "tree": GIT, "clean": nullable(boolean)})),
+        "git": nullable(
+            record({"commit": nullable(GIT), "tree": nullable(GIT), "clean": nullable(boolean)})
+        ),
         "contracts": list_of(CONTRACT),
         "overrides": list_of(
             record(

@@ -274,7 +274,7 @@ def subjects_of(seal: Mapping[str, Any]) -> list[dict[str, Any]]:
         {"name": row["name"], "digest": {"sha256": row["sha256"]}} for row in seal["subjects"]
     ]
     git = seal["git"]
-    if git is not None:
+    if git is not None and git["commit"] is not None:
         digest = {"gitCommit": git["commit"], "gitTree": git["tree"]}
         subjects.append({"name": "working tree", "digest": digest})
     # A statement needs a subject; a session whose every file was broken has no other.

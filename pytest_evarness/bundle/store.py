@@ -108,6 +108,14 @@ class Store:
         except (KeyError, TypeError):
             return []
 
+    def earlier_overlays(self) -> list[dict[str, Any]]:
+        """The overlays in force in the session before, by its seal that stands there."""
+        statement = _read_statement(self.seal)
+        try:
+            return list(statement["predicate"]["seal"]["overlays"])
+        except (KeyError, TypeError):
+            return []
+
     def write_seal(self, data: bytes) -> Path:
         """Put the seal on disk (fsync) before the first run.
 

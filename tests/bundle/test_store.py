@@ -172,7 +172,7 @@ def test_commit_tree_and_cleanness_are_gits_own(tmp_path: Path) -> None:
         git("init", "-q")
     except OSError:
         pytest.skip("git is not installed")
-    assert git_facts(tmp_path) is None  # no commit yet
+    assert git_facts(tmp_path) == {"commit": None, "tree": None, "clean": False}  # no commit yet
     (tmp_path / "a").write_text("1")
     git("add", "a")
     git("commit", "-q", "-m", "a")

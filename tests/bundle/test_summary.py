@@ -225,10 +225,17 @@ def test_an_invariant_that_applied_nowhere_is_said() -> None:
         ),
         (session(git=None), "no commit is named: the session did not run in a git working tree"),
         (
-            session(git={"clean": False}),
+            session(git={"commit": None, "clean": False}),
+            "no commit is named: the git repository that the session ran in has none yet",
+        ),
+        (
+            session(git={"commit": "1", "clean": False}),
             "the working tree was not clean: the commit does not hold all that was run",
         ),
-        (session(git={"clean": None}), "whether the working tree was clean is not known"),
+        (
+            session(git={"commit": "1", "clean": None}),
+            "whether the working tree was clean is not known",
+        ),
         (
             session(settings={"rerun": "inline", "events": "full"}),
             "both runs were made in one process (inline rerun): perturbation was not tried",
