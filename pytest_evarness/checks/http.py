@@ -70,7 +70,8 @@ class HttpMockAssertions(CheckKind):
         if not any(value.get(key) for key in ("assertions", "order", "no_unmatched")):
             at: tuple[str, ...] = ("assertions",) if "assertions" in value else ()
             rule = "at least one entry of 'assertions' or 'order', or 'no_unmatched: true'"
-            faults.append(Fault(at, "asserts nothing", rule=rule, code="missing_key"))
+            fix = "write 'assertions: [{field: request_count, equals: 1}]'"
+            faults.append(Fault(at, "asserts nothing", rule=rule, fix=fix, code="missing_key"))
         made: dict[str, Json] = {
             "type": self.name,
             "service": value.get("service"),
@@ -258,7 +259,9 @@ def _assertion(value: Json) -> tuple[dict[str, Json], list[Fault]]:
 def _matcher(spec: Mapping[str, Json]) -> tuple[Matcher | None, list[Fault]]:
     if not spec:
         rule = f"one of {', '.join(OPERATORS)}"
-        return None, [Fault((), "an assertion without a matcher asserts nothing", rule=rule)]
+        problem = "an assertion without a matcher asserts nothing"
+        fix = "write what the field is to be, such as 'equals: 1'"
+        return None, [Fault((), problem, rule=rule, fix=fix)]
     unknown = [key for key in spec if key not in OPERATORS]
     if unknown:
         return None, [unknown_key((), key, ("field", "filters", *OPERATORS)) for key in unknown]
@@ -282,7 +285,8 @@ def _says_nothing(what: Field, matcher: Matcher) -> list[Fault]:
     answer = triviality(Matcher(asking), schema) if asking else "always"
     described = f"{what.text} {matcher.describe()}"
     if answer == "always":
-        return [Fault((), "always holds, so it asserts nothing", got=described)]
+        fix = "ask what can be otherwise, such as 'equals: 1', or remove it"
+        return [Fault((), "always holds, so it asserts nothing", got=described, fix=fix)]
     if answer == "never":
         noun = "a whole number from 0 on" if what.is_count else "a list of requests"
         return [Fault((), "can never hold", got=described, rule=f"{what.text} is {noun}")]

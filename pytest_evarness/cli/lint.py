@@ -47,6 +47,7 @@ class Remark:
     Attributes:
         level: ``error`` or ``warning``.
         text: With its place, as the loader says it; a second line may help.
+        problem: Without its place.
     """
 
     level: str
@@ -55,6 +56,7 @@ class Remark:
     line: int | None = None
     column: int | None = None
     field: str | None = None
+    problem: str = ""
 
     def as_record(self) -> dict[str, Any]:
         """The form of ``--json``."""
@@ -103,13 +105,28 @@ def main(args: argparse.Namespace) -> int:
             write_error(f"warning: {text}")
         for path, kind in files:
             remarks.extend(_remarks(engine, path, kind))
-    remarks = list(dict.fromkeys(remarks))
+    remarks = _each_once(remarks)
     errors = sum(remark.level == "error" for remark in remarks)
     if args.json:
         sys.stdout.write(_json(remarks, len(files)))
     elif files:
         sys.stdout.write(_text(remarks, len(files)))
     return 2 if refused else int(errors > 0)
+
+
+def _each_once(remarks: Sequence[Remark]) -> list[Remark]:
+    """Without what a file says of itself and a file that needs it says of it again."""
+    once = {(remark.level, remark.text): remark for remark in remarks}
+    texts = [remark.text for remark in once.values()]
+
+    def is_told(remark: Remark) -> bool:
+        # A test that fails has no column; who loads its file says it with one.
+        place, end = f"{remark.path}:{remark.line}:", f": {remark.problem}"
+        return remark.column is None and any(
+            text != remark.text and text.startswith(place) and text.endswith(end) for text in texts
+        )
+
+    return [remark for remark in once.values() if not (remark.line and is_told(remark))]
 
 
 # -- which files -------------------------------------------------------------------------------
@@ -239,7 +256,9 @@ def _error(error: InputError, level: str = "error") -> Remark:
     where = error.where
     if where is None:
         return Remark(level, str(error))
-    return Remark(level, str(error), where.path, where.line, where.column, where.field)
+    return Remark(
+        level, str(error), where.path, where.line, where.column, where.field, error.problem
+    )
 
 
 def _warning(text: str, path: str) -> Remark:

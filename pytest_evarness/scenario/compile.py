@@ -17,6 +17,7 @@ from pytest_evarness.contract.row import override_rows
 from pytest_evarness.core import c1
 from pytest_evarness.core.case import Budget, CompiledCase
 from pytest_evarness.core.material import as_materials
+from pytest_evarness.core.interfaces import GraphShapingDomain
 from pytest_evarness.errors import DeterminismError, Fault, GraphFault, InputError, InputErrors
 from pytest_evarness.scenario.approval import OPTION, Approval, parse_approval
 from pytest_evarness.scenario.case import Case
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from pytest_evarness.contract.library import Library
     from pytest_evarness.contract.row import CorpusRow, OverrideRow
     from pytest_evarness.core.graph import Graph
-    from pytest_evarness.core.interfaces import LintFinding
+    from pytest_evarness.core.interfaces import LintFinding, Shape
     from pytest_evarness.core.json import Json, JsonObject
     from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.core.registry import Registry
@@ -115,6 +116,7 @@ class _Current:
         self.contents: dict[str, bytes] = {}
         self.content_names: dict[str, str] = {}
         self.read: dict[str, str] = {}
+        self.refused: list[Path_] = []
         self.is_broken = False
 
 
@@ -194,13 +196,23 @@ class Compiler:
         if not fault.path:
             where = as_where(root, field_text(self._case_path(current)) or None)
         else:
-            mark, depth = self.places.find(current.merged, root, fault.path)
+            mark, depth = self._found(current, root, fault.path)
             path = self._own_path(current, mark, depth, fault.path)
             if fault.at_key:
                 path = path[:-1]
             at_key = fault.at_key and depth == len(fault.path)
             where = as_where(mark, field_text(path) or None, at_key=at_key)
         return InputError(fault.text + rule, where=where, fix=fault.fix)
+
+    def _found(self, current: _Current, root: Mark | None, path: Path_) -> tuple[Mark | None, int]:
+        """The mark of a path of the merged case, and how many of its parts led there."""
+        mark, depth = self.places.find(current.merged, root, path)
+        if mark is None and current.fixture is not None and path[0] == "environment":
+            # What was written in Python stands nowhere; what it has from its fixture does.
+            inner, reached = self.places.find(current.merged[path[0]], None, path[1:])
+            if inner is not None:
+                return inner, reached + 1
+        return mark, depth
 
     def _case_path(self, current: _Current) -> Path_:
         return ("cases", current.layer.id) if "cases" in self.document.value else ()
@@ -246,6 +258,7 @@ class Compiler:
                     current.is_broken = True
                     self._note(self._in_graph(current, harness, fault))
                     continue
+                current.refused.append(fault.path)
                 self.wrong(current, fault.under("environment"))
         waived, warnings = self._lint(current, harness)
         warnings += self._remarks(current, graph, environment, overlays.values)
@@ -314,7 +327,17 @@ class Compiler:
         if fixture.name not in self._fixtures_told:
             self._fixtures_told.add(fixture.name)
             self.places.update(document.places)
-            if isinstance(document.value, dict):
+            if _is_scenario(document.value):
+                fault = Fault(
+                    ("evarness",),
+                    "is a scenario and no fixture",
+                    got="the key 'evarness'",
+                    rule="a fixture holds what stands under 'environment'",
+                    fix="name a fixture; a scenario runs by itself",
+                    at_key=True,
+                )
+                self._note(document.error(fault))
+            elif isinstance(document.value, dict):
                 _, faults = self.environment.parse(document.value, fixture=True)
                 for fault in faults:
                     self._note(document.error(fault))
@@ -322,7 +345,7 @@ class Compiler:
                 self._note(
                     document.error(Fault((), "must be a mapping", got=shown(document.value)))
                 )
-        if not isinstance(document.value, dict):
+        if not isinstance(document.value, dict) or _is_scenario(document.value):
             current.is_broken = True
             return None
         known = self._bases.get(id(document.value))
@@ -524,7 +547,11 @@ class Compiler:
             self.wrong(current, Fault(("environment",), "must be a mapping", got=shown(given)))
             given = {}
         parsed, faults = self.environment.parse(given)
+        in_fixture = current.fixture.document.value if current.fixture is not None else ()
         for fault in faults:
+            if fault.code == "unknown_key" and len(fault.path) == 1 and fault.path[0] in in_fixture:
+                current.is_broken = True  # told of the fixture, where other keys are known
+                continue
             self.wrong(current, fault.under("environment"))
         stand_ins = self.environment.stand_ins(given, parsed) if faults else {}
         parsed.pop("fixture", None)
@@ -729,19 +756,28 @@ class Compiler:
             is_expect_written=_asserts_something(current.merged.get("expect")),
             graph_contracts=self._graph_contracts(harness),
             derived=derived,
+            refused=current.refused,
             has_threshold=scoring is not None and "pass_threshold" in scoring.model_fields_set,
             enforcements=frozenset(enforcements),
             identities=identities,
             answers=answers,
             words=self._words(current),
             aliases=aliases,
-            shapes=harness.overlays.shapes,
+            shapes=(*harness.overlays.shapes, *self._graph_shapes(graph)),
             beside=harness.beside,
             facts=self._facts(parsed, graph, aliases),
             mark_of=lambda path: self._mark(current, path),
             report=lambda fault: self.wrong(current, fault),
             report_error=lambda error: self._outside(current, error),
         )
+
+    def _graph_shapes(self, graph: Graph) -> list[Shape]:
+        return [
+            shape
+            for domain in self.harnesses.domains
+            if isinstance(domain, GraphShapingDomain)
+            for shape in domain.graph_shapes(graph)
+        ]
 
     def _facts(
         self, parsed: Mapping[str, Any], graph: Graph, aliases: Mapping[str, str]
@@ -1201,3 +1237,7 @@ def _no_node(path: Path_, node: str, nodes: Mapping[str, Any], *, at_key: bool =
         fix=f"write '{near}'" if near else None,
         at_key=at_key,
     )
+
+
+def _is_scenario(value: object) -> bool:
+    return isinstance(value, dict) and "evarness" in value

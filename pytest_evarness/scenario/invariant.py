@@ -226,6 +226,7 @@ class ItemPlan:
         is_expect_written: Somebody wrote it.
         graph_contracts: ``(contract id, mark)`` in the graph's order.
         derived: From the environment.
+        refused: Paths below the environment of which a domain has told a mistake.
         identities: Known values at identity paths.
         answers: Known values that this file alone decides, by ``TYPE.PATH``; contracts of
             libraries are not held to them.
@@ -253,6 +254,7 @@ class ItemPlan:
     is_expect_written: bool
     graph_contracts: Sequence[tuple[str, Mark | None]]
     derived: Sequence[DerivedInvariant]
+    refused: Sequence[tuple[str | int, ...]]
     has_threshold: bool
     enforcements: frozenset[str]
     identities: Mapping[str, frozenset[str]]
@@ -547,7 +549,8 @@ class Planner:
         contract, faults = self.contracts.inline(
             derived.id, derived.body, self.plan.identities, severity=derived_severity(derived)
         )
-        for fault in faults:
+        is_told = any(derived.path[: len(one)] == one for one in self.plan.refused)
+        for fault in () if is_told else faults:
             # The body is the domain's own; only its place is the user's.
             self.plan.report(Fault(path, fault.text, fix=fault.fix))
         if contract is not None:

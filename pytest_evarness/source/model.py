@@ -116,8 +116,28 @@ def _faults(annotation: Any, value: object, error: ValidationError) -> list[Faul
 
 
 def merge_faults(faults: typing.Iterable[Fault]) -> list[Fault]:
-    """Each fault once, in the order met."""
-    return list(dict.fromkeys(faults))
+    """Each mistake once, in the order met.
+
+    A required key that is misspelt is one mistake: the advice for the unknown key is to write it.
+    """
+    once = list(dict.fromkeys(faults))
+    written = {
+        (fault.path[:-1], fault.fix) for fault in once if fault.code == "unknown_key" and fault.fix
+    }
+    return [
+        fault
+        for fault in once
+        if fault.code != "missing_key"
+        or not any(
+            path == fault.path and fault.problem == _missing(str(fix).removeprefix("write "))
+            for path, fix in written
+        )
+    ]
+
+
+def _missing(name: str) -> str:
+    """The problem of a required key that is not there, its name in quotes."""
+    return f"required key {name} is missing"
 
 
 # -- one detail of the library to one fault of ours -------------------------------------------
@@ -134,7 +154,7 @@ def _fault(root: Any, value: object, detail: ErrorDetails) -> Fault:
         name = str(path[-1])
         return Fault(
             path[:-1],
-            f"required key {quoted(name)} is missing",
+            _missing(quoted(name)),
             rule=f"keys here: {one_of(_keys(holder))}",
             code="missing_key",
         )

@@ -876,3 +876,18 @@ def test_a_fail_is_final_where_no_request_heals_it_and_only_there(
         if run in final:
             assert all(failed[one] for one in longer), run
     assert bool(final) is (why != "never")
+
+
+@pytest.mark.parametrize(
+    ("check", "fix"),
+    [
+        ({"assertions": []}, "[write 'assertions: "),
+        ({"assertions": [{"field": COUNT}]}, "[write what the field is to be"),
+        ({"assertions": [{"field": COUNT, "gte": 0}]}, "[ask what can be otherwise"),
+    ],
+)
+def test_what_asserts_nothing_is_told_with_what_to_do(check: dict[str, Any], fix: str) -> None:
+    _, (told,) = parse(**check)
+    assert fix in told
+    # The twin: what asserts something is told nothing.
+    assert parse(assertions=[{"field": COUNT, "equals": 1}])[1] == []

@@ -239,3 +239,19 @@ def test_tests_of_a_manifest_run(command: Command, named: str, count: int) -> No
     assert done.code == count - 1, done.out
     said = "evarness/tools.yaml:7: crm.find: tests.finds: the count of documents differs"
     assert (said in done.out) == (count == 2)
+
+
+def test_a_manifest_that_fails_its_own_test_is_one_mistake(command: Command, first: Path) -> None:
+    tools = (
+        "tools:\n  - id: crm.find\n    safety: {side_effects: read}\n"
+        "    sim: [{result: [{id: r1, text: found}]}]\n"
+        "    tests: {finds: {expect: {count: COUNT}}}\n"
+    )
+    file = write("evarness/tools.yaml", tools.replace("COUNT", "2"))
+    both = command("lint", file, first)
+    assert both.out.count("the count of documents differs") == 1
+    assert "1 error, " in both.out
+    # The twin: each of them alone says it.
+    assert command("lint", file).code == 1
+    write("evarness/tools.yaml", tools.replace("COUNT", "1"))
+    assert command("lint", file, first).code == 0

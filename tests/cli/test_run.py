@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -203,3 +204,24 @@ def test_where_a_step_raised_is_told(
     assert "raising_in_cli.py" not in explained
     assert ("ValueError: no such row" in explained) is is_told
     assert ('  failed: node b, python {"callable": "raising_in_cli:' in explained) is is_told
+
+
+def test_a_mistake_of_a_fixture_is_told_once_at_its_line(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    nodes = [{"id": "a", "type": "input"}, {"id": "b", "type": "output"}]
+    graph = {"ir_version": 1, "id": "g", "nodes": nodes, "edges": [{"from": "a", "to": "b"}]}
+    Path("g.json").write_text(json.dumps(graph), encoding="utf-8")
+    for text, told in (
+        ("seed: x\n", "f.yaml:1:7: seed: must be an integer"),
+        ("approvals: {gat: approve}\n", "f.yaml:1:13: approvals: a decision is for"),
+        ("tol: {}\n", "f.yaml:1:1: unknown key (got 'tol'"),
+    ):
+        Path("f.yaml").write_text(text, encoding="utf-8")
+        done = command("run", "g.json", "--fixture", "f.yaml")
+        assert done.code == 2
+        assert done.err.startswith(f"pytest-evarness: {told}")
+        assert "environment" not in done.err
+    Path("f.yaml").write_text("seed: 1\n", encoding="utf-8")
+    assert command("run", "g.json", "--fixture", "f.yaml").code == 0

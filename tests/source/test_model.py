@@ -52,17 +52,19 @@ def test_one_member_of_a_union_is_chosen_before_its_fields_are_spoken_of() -> No
     )
     assert found == [
         (
-            ("invariants", 0),
-            "required key 'query' is missing (keys here: type, service, query, equals)",
-            None,
-        ),
-        (
             ("invariants", 0, "qurey"),
             "unknown key (got 'qurey'; known: type, service, query, equals)",
             "write 'query'",
         ),
         (("invariants", 1, "equals"), 'must be an integer (got "zero")', None),
     ]
+
+
+@pytest.mark.parametrize(("written", "count"), [("qurey", 1), ("statement", 2)])
+def test_a_required_key_that_is_misspelt_is_one_mistake(written: str, count: int) -> None:
+    found = texts({"invariants": [{"type": "sql", "service": "db", written: "x", "equals": 1}]})
+    assert len(found) == count, found
+    assert found[-1][2] == ("write 'query'" if count == 1 else None)
 
 
 def test_the_library_alone_would_speak_of_every_member() -> None:

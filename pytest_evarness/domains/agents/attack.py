@@ -118,8 +118,10 @@ def attack_faults(
             path = ("attacks", index, "expect", key)
             if key == "blocked_before":
                 known, word, kind = node_types | present, wanted, "node type"
+                rule = f"in this graph: {', '.join(sorted(present))}"
             else:
                 known, word, kind = event_types, key, "event type"
+                rule = "a type of the kernel, of an installed domain, or custom.NAME"
             if word not in known and not word.startswith("custom."):
                 near = nearest(word, known)
                 faults.append(
@@ -127,6 +129,7 @@ def attack_faults(
                         path,
                         f"unknown {kind}",
                         got=quoted(word),
+                        rule=rule,
                         fix=f"write {quoted(near)}" if near else None,
                         at_key=kind == "event type",
                     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -103,9 +104,14 @@ def parse_manifests(value: Json) -> tuple[dict[str, Json], list[Fault]]:
         return {}, [Fault((), "must be a mapping", got=shown(value), rule="with the key 'tools'")]
     faults = [unknown_key((), key, ["tools"]) for key in value if key != "tools"]
     listed = value.get("tools")
+    if "tools" not in value and any(fault.fix for fault in faults):
+        return {}, faults  # it is misspelt, which is one mistake
     if not isinstance(listed, list):
         rule = "key 'tools': a list of manifests"
-        return {}, [*faults, Fault(("tools",), "must be a list", got=shown(listed), rule=rule)]
+        first = next(iter(listed), None) if isinstance(listed, Mapping) else None
+        fix = None if first is None else f"write '- id: {first}' for '{first}:'"
+        fault = Fault(("tools",), "must be a list", got=shown(listed, 80), rule=rule, fix=fix)
+        return {}, [*faults, fault]
     manifests: dict[str, Json] = {}
     names: dict[str, int] = {}
     for index, written in enumerate(listed):
@@ -237,8 +243,11 @@ def _weakened(
     value: Any, manifests: Mapping[str, Json], below: Mapping[str, Json]
 ) -> Iterator[Fault]:
     """Safety that a layer takes from a tool which a layer below it describes."""
-    for index, tool in _placed(value):
-        if tool not in manifests or tool not in below:
+    placed = list(_placed(value))
+    ids = Counter(tool for _, tool in placed)
+    for index, tool in placed:
+        # Which of two entries with one id is meant nobody can say; that there are two is told.
+        if tool not in manifests or tool not in below or ids[tool] > 1:
             continue
         written = value["tools"][index]
         new: Any = manifests[tool]

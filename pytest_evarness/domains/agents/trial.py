@@ -52,7 +52,11 @@ class _Expected(Strict):
     def _asks(self) -> _Expected:
         given = self.model_fields_set
         if not given:
-            raise refuse("asserts nothing", rule="result, count, error, refused, effects, intent")
+            raise refuse(
+                "asserts nothing",
+                rule="result, count, error, refused, effects, intent",
+                fix="write what the call gives, such as 'expect: {count: 1}'",
+            )
         ends: list[str] = [name for name in ("result", "error", "refused") if name in given]
         if "count" in given and "result" not in given:
             ends.append("count")

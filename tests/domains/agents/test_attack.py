@@ -107,7 +107,9 @@ def test_expectations_become_gates_in_file_order() -> None:
 def test_a_wrong_kind_of_value_is_told_once(wanted: Any) -> None:
     attack = {"kind": "a", "expect": {"blocked_before": wanted}}
     (fault,) = h.parse_environment({"attacks": [attack]})[1]
-    assert fault.text.startswith("'blocked_before' has the wrong kind of value")
+    assert fault.path == ("attacks", 0, "expect", "blocked_before")
+    assert fault.text.startswith("must be the type of a node (got ")
+    assert "no node of that type may start" in fault.text
     assert not h.parse_environment(
         {"attacks": [{"kind": "a", "expect": {"blocked_before": "llm"}}]}
     )[1]
@@ -207,11 +209,17 @@ def test_what_is_no_attack_is_refused(attack: dict[str, Any]) -> None:
         ),
         (
             {"kind": "a", "expect": {"redaction_aplied": True}},
-            "attacks.0.expect.redaction_aplied: unknown event type (got 'redaction_aplied')",
+            (
+                "attacks.0.expect.redaction_aplied: unknown event type (got 'redaction_aplied'; a"
+                " type of the kernel, of an installed domain, or custom.NAME)"
+            ),
         ),
         (
             {"kind": "a", "expect": {"blocked_before": "lm"}},
-            "attacks.0.expect.blocked_before: unknown node type (got 'lm')",
+            (
+                "attacks.0.expect.blocked_before: unknown node type (got 'lm'; in this graph:"
+                " input, llm, output)"
+            ),
         ),
     ],
 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, WithJsonSchema, field_validator, model_validator
+from pydantic import Field, WithJsonSchema, model_validator
 
 from pytest_evarness.core.interfaces import EnvironmentKey
 from pytest_evarness.core.outcome import Severity
@@ -217,15 +217,6 @@ class _Attack(Strict):
         ),
     ]
 
-    @field_validator("expect")
-    @classmethod
-    def _words(cls, value: dict[str, Any]) -> dict[str, bool | str]:
-        for key, wanted in value.items():
-            if type(wanted) is not (str if key == "blocked_before" else bool):
-                rule = "blocked_before: NODE TYPE, EVENT TYPE: true or false"
-                raise refuse(f"{quoted(key)} has the wrong kind of value", rule=rule)
-        return value
-
     @model_validator(mode="after")
     def _named(self) -> _Attack:
         if (self.kind is None) == (self.type is None):
@@ -233,6 +224,21 @@ class _Attack(Strict):
         if self.marker is None and not self.expect:
             raise refuse("does nothing", rule="a marker, an expect, or both")
         return self
+
+
+def _expect_faults(expect: Mapping[str, Any]) -> list[Fault]:
+    """Values that do not say what is to follow, each at its own key."""
+    faults = []
+    for key, wanted in expect.items():
+        if key == "blocked_before":
+            if not isinstance(wanted, str):
+                rule = "such as tool: no node of that type may start then"
+                problem = "must be the type of a node"
+                faults.append(Fault((key,), problem, got=shown(wanted), rule=rule))
+        elif not isinstance(wanted, bool):
+            rule = f"true: {key} has to occur; false: it must never occur"
+            faults.append(Fault((key,), "must be true or false", got=shown(wanted), rule=rule))
+    return faults
 
 
 def _parse_attacks(value: Json) -> tuple[Json, list[Fault]]:
@@ -243,7 +249,9 @@ def _parse_attacks(value: Json) -> tuple[Json, list[Fault]]:
     for index, written in enumerate(value):
         attack, found = parse_model(_Attack, written)
         faults += (fault.under(index) for fault in found)
-        if attack is not None:
+        wrong = [] if attack is None else _expect_faults(attack.expect)
+        faults += (fault.under(index, "expect") for fault in wrong)
+        if attack is not None and not wrong:
             attacks.append(
                 {
                     "kind": attack.kind or attack.type,
