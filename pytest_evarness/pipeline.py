@@ -187,11 +187,18 @@ class Engine(AbstractContextManager["Engine"]):
             beside=sorted(folders),
         )
 
-    def unread_libraries(self, files: Iterable[Path]) -> list[str]:
+    def unread_libraries(self, files: Iterable[Path], *, in_root: bool = False) -> list[str]:
         """Folders ``contracts`` near scenarios that are not read, in words.
 
         A command that is given in another folder than the project's has another root directory.
+
+        Args:
+            files: The scenarios.
+            in_root: Look into the folders of the root directory, too, where none of those that are
+                read is there: it may have got another name.
         """
+        from pytest_evarness.scenario.collect import EXCLUDED_NAMES
+
         settings = self.settings
         read = [settings.root / one for one in settings.contract_folders]
         named = " and ".join(f"'{_seen_from(settings.root, one)}'" for one in read) or "no folder"
@@ -201,17 +208,22 @@ class Engine(AbstractContextManager["Engine"]):
                 places.add(parent / "contracts")
                 if any((parent / name).exists() for name in _PROJECT_FILES):
                     break
+        if in_root and not any(one.is_dir() for one in read):
+            places.update(_folders_in(settings.root))
         found = (
             folder
             for folder in places
             if folder.is_dir()
             and not any(folder.is_relative_to(one) for one in read)
-            and any(_is_library(path) for path in folder.glob("*.y*ml"))
+            and any(
+                _is_library(path) and path.name not in EXCLUDED_NAMES
+                for path in folder.glob("*.y*ml")
+            )
         )
         return [
             f"the contracts in '{_seen_from(settings.root, folder)}' judge nothing here:"
-            f" libraries are looked for in {named} of the root directory; try: run it from"
-            f" '{_seen_from(settings.root, folder.parent)}', or name the folder (--contracts, or"
+            f" libraries are looked for in {named} of the root directory; try:"
+            f"{_run_from(settings.root, folder)} name the folder (--contracts, or"
             " evarness_contracts in the ini file)"
             for folder in sorted(found)
         ]
@@ -645,11 +657,32 @@ class Written:
 _NEAR = 4
 """Folders above a scenario in which its project may begin."""
 
+_MANY = 200
+"""Folders in a root directory that are looked into for libraries."""
+
 _PROJECT_FILES = (".git", "pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 
 
 def _seen_from(root: Path, path: Path) -> str:
     return Path(os.path.relpath(path, root)).as_posix()
+
+
+def _folders_in(root: Path) -> list[Path]:
+    """The folders that stand in the root directory itself; none where there are very many."""
+    try:
+        with os.scandir(root) as entries:
+            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+    folders = [root / name for name in names if not name.startswith(".")]
+    return folders if len(folders) <= _MANY else []
+
+
+def _run_from(root: Path, folder: Path) -> str:
+    """The advice for a folder of the usual name that lies in another root directory."""
+    if folder.name != "contracts" or folder.parent == root:
+        return ""
+    return f" run it from '{_seen_from(root, folder.parent)}', or"
 
 
 def _is_library(path: Path) -> bool:

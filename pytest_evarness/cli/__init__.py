@@ -38,6 +38,8 @@ LATER = ("compare",)
 ALIASES = {"validate": "lint", "export": "render"}
 
 BUG = 70
+INTERRUPTED = 130
+"""As a shell says it of a command that Ctrl-C ended."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -50,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
     Exit codes: 0 holds or genuine, 1 fails, 2 wrong use or input, 3 indeterminate or pending,
-    4 unknown origin, 70 our own bug.
+    4 unknown origin, 70 our own bug, 130 interrupted.
     """
     from pytest_evarness.errors import EvarnessError
 
@@ -65,6 +67,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # What a file or a bundle is called, or holds, may be meant for the terminal.
         print(f"pytest-evarness: {clean(str(error))}", file=sys.stderr)
         return 1 if isinstance(error, NotGenuineError) else 2
+    except KeyboardInterrupt as error:
+        notes = getattr(error, "__notes__", [])
+        print(f"pytest-evarness: {', at '.join(['interrupted', *notes])}", file=sys.stderr)
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader went away; what it did not read it did not want.
         sys.stderr.close()

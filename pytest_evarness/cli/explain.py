@@ -52,7 +52,7 @@ def main(args: argparse.Namespace) -> int:
             text = (
                 enclosed.origin(args.bundle, NAME)
                 + "\n\n"
-                + explain(enclosed.statement, args.target)
+                + explain(enclosed.statement, args.target, bundle=args.bundle)
             )
     sys.stdout.write(text)
     return 0

@@ -537,7 +537,10 @@ class _Engine:
             else:
                 self.deadline.may_interrupt = True
                 result = node_type.run(inputs, config, context)
-        except _NOT_OF_THE_NODE:
+        except _NOT_OF_THE_NODE as error:
+            if isinstance(error, KeyboardInterrupt):
+                # By itself it says nothing of where the run was.
+                error.add_note(f"node '{node.id}' ({node.type})")
             raise
         except (NodeBlocked, RunPaused, EnvironmentExhausted):
             self._check_standing()

@@ -237,6 +237,14 @@ class CaseCollector(pytest.Collector):
         self.state = state
         for tag in case.tags:
             self.extra_keyword_matches.add(tag)
+        for words in case.point_words:
+            # The id says `provider-v0`; who wrote `sim:NAME` looks for that.
+            self.extra_keyword_matches.add(words.partition("=")[2])
+
+    def __repr__(self) -> str:
+        """As ``--collect-only`` lists it, with what the id cannot spell."""
+        words = "".join(f" {clean(one)}" for one in self.case.point_words)
+        return f"<{type(self).__name__} {self.name}{words}>"
 
     def collect(self) -> Iterator[pytest.Item]:
         """One item for each planned judgement, in the plan's order."""

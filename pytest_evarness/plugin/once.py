@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from pytest_evarness.plugin.text import first_line, one_line
 
-__all__ = ["Once", "grouped", "more_line"]
+__all__ = ["Once", "files_line", "grouped", "grouped_files", "more_line"]
 
 _NAMED = 5
 
@@ -39,8 +39,39 @@ def more_line(items: Sequence[str]) -> str:
     return f"the same for {len(items)} other {several} of the case: {named}{rest}"
 
 
+def grouped_files(broken: Mapping[str, str]) -> list[tuple[str, str, list[str]]]:
+    """``(file, mistakes, other files)``: files that did not load for the same mistakes.
+
+    A file that many scenarios read, such as a manifest, stands before them, where it is one of
+    those that did not load.
+    """
+    by_text: dict[str, list[str]] = {}
+    for name, text in sorted(broken.items()):
+        by_text.setdefault(text, []).append(name)
+    groups = []
+    for text, names in by_text.items():
+        first = next((name for name in names if text.startswith(f"{name}:")), names[0])
+        groups.append((first, text, [name for name in names if name != first]))
+    return sorted(groups)
+
+
+def files_line(files: Sequence[str]) -> str:
+    """How many other files did not load for the same mistakes, and which."""
+    named = ", ".join(one_line(name, 120) for name in files[:_NAMED])
+    rest = f" and {len(files) - _NAMED} more" if len(files) > _NAMED else ""
+    several = "file" if len(files) == 1 else "files"
+    return f"so {len(files)} other {several} did not load either: {named}{rest}"
+
+
 class Once:
-    """Registered when everything has run: pytest's own sections come next."""
+    """Registered when everything has run: pytest's own sections come next.
+
+    Attributes:
+        broken: Files that did not load, with their mistakes.
+    """
+
+    def __init__(self, broken: Mapping[str, str]) -> None:
+        self.broken = broken
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(
@@ -51,11 +82,23 @@ class Once:
         errors = stats.get("error")
         if not errors:
             return (yield)
-        stats["error"] = _told_once(errors)
+        stats["error"] = _told_once(_files_once(errors, self.broken))
         try:
             return (yield)
         finally:
             stats["error"] = errors
+
+
+def _files_once(errors: Sequence[Any], broken: Mapping[str, str]) -> list[Any]:
+    """Errors without those of files that say what another file says."""
+    others_by_first = {first: others for first, _, others in grouped_files(broken)}
+    repeated = {f"{name}::load" for others in others_by_first.values() for name in others}
+    kept = [report for report in errors if report.nodeid not in repeated]
+    for report in kept:
+        others = others_by_first.get(report.nodeid.removesuffix("::load"), [])
+        if others and report.nodeid.endswith("::load"):
+            report.sections.append(("evarness", files_line(others)))
+    return kept
 
 
 def _told_once(errors: Sequence[Any]) -> list[Any]:

@@ -89,11 +89,12 @@ class SessionHooks:
 
             self.secrets.update(item.case.compiled.secrets)
             report_without_secrets(report, item.case.compiled.secrets)
-        if isinstance(item, InvariantItem | CorpusItem) and item.payload is not None:
+        payload = _payload_of(item)
+        if payload is not None:
             decisive = call.when == "call" or (call.when == "setup" and not report.passed)
             if decisive:
-                report.evarness = item.payload  # type: ignore[attr-defined]
-                skips = report.skipped and item.payload["how"] == "skip"
+                report.evarness = payload  # type: ignore[attr-defined]
+                skips = report.skipped and payload["how"] == "skip"
                 if skips and isinstance(item, InvariantItem):
                     _, line, _ = item.reportinfo()
                     place = item.planned.path or str(item.nodeid.split("::", 1)[0])
@@ -142,7 +143,7 @@ class SessionHooks:
         state.close()
         if is_worker(session.config):
             return
-        session.config.pluginmanager.register(Once(), "evarness-once")
+        session.config.pluginmanager.register(Once(state.broken), "evarness-once")
         problems = []
         # After a usage error nothing was meant to run: the bundle of the session before stays.
         is_wrong_use = session.exitstatus == pytest.ExitCode.USAGE_ERROR
@@ -196,6 +197,13 @@ class SessionHooks:
         # What comes behind is pytest's own search for cycles, twice, through all that is left.
         self.state.let_go()
         plain.remove()
+
+
+def _payload_of(item: pytest.Item) -> dict[str, Any] | None:
+    """What an item of ours found; None before that, and for everything else."""
+    from pytest_evarness.plugin.trials import OverlayTestItem
+
+    return item.payload if isinstance(item, InvariantItem | CorpusItem | OverlayTestItem) else None
 
 
 def _has_summary(config: pytest.Config) -> bool:

@@ -47,7 +47,8 @@ def show(
     from pytest_evarness.report.graded import graded_properties
 
     how, category = _how(case, item, finding, judgement)
-    text = _text(item, finding, how, category, raised)
+    point = ", ".join(case.point_words) or None
+    text = _text(item, finding, how, category, raised, point)
     text = bounded(text, TEXT_LIMIT, whole="the bundle has it")
     payload: dict[str, Any] = {"how": how, "category": category, "text": text}
     properties = [
@@ -81,14 +82,19 @@ def _how(
 
 
 def _text(
-    item: PlannedItem, finding: Finding, how: str, category: str | None, raised: str | None
+    item: PlannedItem,
+    finding: Finding,
+    how: str,
+    category: str | None,
+    raised: str | None,
+    point: str | None,
 ) -> str:
     from pytest_evarness.report.finding import finding_text
 
     if how == "skip" and category is None:
         return first_line(finding.reason)
     # What graders say comes behind the verdict, in the summary: no number stands before it.
-    body = finding_text(finding, item, raised=raised)
+    body = finding_text(finding, item, raised=raised, point=point)
     if category == "indeterminate":
         from pytest_evarness.report.wording import causes_text
 

@@ -100,6 +100,7 @@ class SessionState:
         self.exercises: list[Exercise] = []
         self.changed: list[str] = []
         self.tried: list[Contract] = []
+        self.gone: list[str] = []
         self.shown_texts: list[tuple[str, str, str]] = []
 
     @classmethod
@@ -232,6 +233,7 @@ class SessionState:
             unmet = map(str, self.engine.library.unmet())
             found.update((text, None) for text in unmet if text not in told)
             found.update(dict.fromkeys(self._unread_libraries()))
+        found.update(dict.fromkeys(self.gone))
         shown = list(found)[:MAX_WARNINGS]
         if len(found) > len(shown):
             shown.append(f"{len(found) - len(shown)} more; 'pytest-evarness lint' lists them all")
@@ -267,9 +269,23 @@ class SessionState:
             for path in find_scenarios(folder)
         )
 
+    def _gone_libraries(self, store: Store) -> list[str]:
+        """Libraries of the project that were in force in the session before and are gone."""
+        folders = options.folders(self.config, "evarness_contracts")
+        root = self.config.rootpath
+        rows = (row for row in store.earlier_overlays() if row["name"] == "contracts")
+        return [
+            f"the contracts of '{one_line(label)}' judge nothing any more: the file was in force in"
+            " the session before, and is not there"
+            for label in sorted({str(row["label"]) for row in rows})
+            if any((root / label).is_relative_to(folder) for folder in folders)
+            and not (root / label).exists()
+        ]
+
     def _unread_libraries(self) -> list[str]:
         nodeids = {nodeid.rpartition("::")[0] for nodeid in self.collected}
-        return self.engine.unread_libraries(self.config.rootpath / one for one in nodeids)
+        files = (self.config.rootpath / one for one in nodeids)
+        return self.engine.unread_libraries(files, in_root=True)
 
     def passed_over(self) -> list[ScenarioFile]:
         """Files that were asked for and not looked into, such as those that ``--lf`` skips."""
@@ -394,6 +410,9 @@ class SessionState:
             except EvarnessError as error:
                 collected.trouble = str(error)
                 return show_trouble(collected.trouble)
+            except KeyboardInterrupt as error:
+                self.notes.append(self._interrupted(nodeid, error))
+                raise
         index = next(i for i, item in enumerate(case.items) if item.id == planned.id)
         finding = result.judgement.findings[index]
         shown = show(
@@ -408,6 +427,17 @@ class SessionState:
             self._keep(nodeid, result, shown.payload)
             collected.result, collected.trouble = result, None
         return shown
+
+    def _interrupted(self, nodeid: str, error: BaseException) -> str:
+        """Where a session was when it was interrupted: pytest names no case of ours."""
+        from pytest_evarness.core.raised import lines_of, own_place
+
+        notes = getattr(error, "__notes__", [])
+        # pytest would write it behind the word in its own last line.
+        node = notes.pop() if notes else None
+        place = own_place(lines_of(error), self.config.rootpath)
+        parts = [one_line(nodeid, 400), node, None if place is None else f"at {place}"]
+        return f"evarness: interrupted in {', '.join(part for part in parts if part)}"
 
     def _raised(self, planned: PlannedItem, result: CaseResult) -> str | None:
         """Where the step raised whose error ended run A, told beside the end that was declared."""
@@ -566,8 +596,8 @@ class SessionState:
             secrets: Names of the secrets of its cases.
 
         Raises:
-            pytest.Exit: With status 4: without a seal nothing may run, nor beside a file of reviews
-                that cannot be read.
+            pytest.UsageError: Without a seal nothing may run, nor beside a file of reviews that
+                cannot be read.
         """
         from pytest_evarness.errors import EvarnessError
 
@@ -584,18 +614,21 @@ class SessionState:
         unmet = self._unknown_exporter() or unmet
         # The case may stand in a file that did not load, which is told and fails the session.
         if unmet is not None and not plan["broken"]:
-            pytest.exit(f"evarness: {unmet}", returncode=4)
+            raise pytest.UsageError(f"evarness: {unmet}")
         from pytest_evarness.scenario.reviews import reviews_of
 
         try:
             self.reviews = reviews_of(self.config.rootpath, plan["plan"], secrets=secrets)
         except EvarnessError as error:
-            pytest.exit(f"evarness: {clean(str(error))}", returncode=4)
+            raise pytest.UsageError(f"evarness: {clean(str(error))}") from None
         try:
             if self.publisher is not None:
+                self.gone = self._gone_libraries(self.publisher.store)
                 self.seal = self.publisher.write_seal(plan, reviews=self.reviews)
         except (EvarnessError, OSError) as error:
-            pytest.exit(f"evarness: the seal cannot be written: {words(error)}", returncode=4)
+            raise pytest.UsageError(
+                f"evarness: the seal cannot be written: {words(error)}"
+            ) from None
 
     def _unknown_exporter(self) -> str | None:
         """The first exporter that is asked for and that no plug-in offers, as a sentence."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.plugin.account import SKIPPED_BY_MARK, listed
 from pytest_evarness.plugin.coverage import coverage_lines
-from pytest_evarness.plugin.once import grouped, more_line
+from pytest_evarness.plugin.once import files_line, grouped, grouped_files, more_line
 from pytest_evarness.plugin.text import clean, first_line, one_line
 from pytest_evarness.report.graded import (
     GRADED,
@@ -101,11 +101,13 @@ def _is_beside_the_verdict(state: SessionState, nodeid: str) -> bool:
 
 def _broken(state: SessionState) -> list[tuple[str, dict[str, bool]]]:
     lines: list[tuple[str, dict[str, bool]]] = []
-    for nodeid, text in sorted(state.broken.items()):
+    for nodeid, text, others in grouped_files(state.broken):
         name, problem = one_line(nodeid), first_line(clean(text))
         # Most problems begin with the place, which is the file and more.
         told = problem if problem.startswith(f"{name}:") else f"{name} - {problem}"
         lines.append((f"BROKEN {told}", {"red": True}))
+        if others:
+            lines.append((f"  {files_line(others)}", {"red": True}))
     return lines
 
 

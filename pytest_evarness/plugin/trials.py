@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pytest_evarness.core.interfaces import OverlayTest
 
-__all__ = ["OverlayFile"]
+__all__ = ["OverlayFile", "OverlayTestItem"]
 
 TEXT_LIMIT = 8000
 
@@ -75,20 +75,25 @@ class OverlayTestItem(pytest.Item):
     def __init__(self, *, test: OverlayTest, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.test = test
+        self.payload: dict[str, Any] | None = None
         self.add_marker("evarness")
 
     def runtest(self) -> None:
         """Raise what is wrong."""
         problem = self.test.problem()
+        how, text = "pass", ""
         if problem is not None:
-            raise OverlayTestFailed(
-                f"{problem}\n  until this is put right no case uses what the file describes"
-            )
+            how = "fail"
+            text = f"{problem}\n  until this is put right no case uses what the file describes"
+            text = bounded(clean(text), TEXT_LIMIT, whole="no more")
+        self.payload = {"how": how, "category": None, "text": text}
+        if problem is not None:
+            raise OverlayTestFailed(text)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """A failed test is its own text; everything else is shown in full."""
         if isinstance(excinfo.value, OverlayTestFailed):
-            return bounded(clean(str(excinfo.value)), TEXT_LIMIT, whole="no more")
+            return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:

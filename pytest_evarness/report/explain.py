@@ -71,17 +71,20 @@ _STOPS = frozenset(
 )
 
 
-def explain(statement: Mapping[str, Any], target: str | None = None) -> str:
+def explain(
+    statement: Mapping[str, Any], target: str | None = None, *, bundle: str = "BUNDLE"
+) -> str:
     """Explain a bundle, one of its cases, or one finding.
 
     Args:
         statement: What a bundle encloses, its shape and consistency checked.
         target: Node id or id of a case, or either with ``::INVARIANT``; None for all.
+        bundle: Its file, as the commands that are suggested name it.
 
     Raises:
         InputError: Nothing, or more than one thing, is called that.
     """
-    cases = judged_cases(statement)
+    cases = judged_cases(statement, bundle=bundle)
     if target is None:
         lines = _all(statement["predicate"], cases)
     else:
@@ -531,7 +534,8 @@ def _repair(case: JudgedCase, judged: JudgedItem, finding: Finding) -> Iterator[
         yield "  no candidate came near, and the rule names neither owner nor rationale"
     if judged.item.kind in ("contract", "trace"):
         yield (
-            "  the fewest events with this finding: pytest-evarness slice BUNDLE"
+            "  the fewest events with this finding: pytest-evarness slice"
+            f" {one_line(shlex.quote(case.bundle), 600)}"
             f" {one_line(shlex.quote(judged.nodeid), 600)}"
         )
 

@@ -22,23 +22,35 @@ _PAYLOAD = 400
 
 
 def finding_text(
-    finding: Finding, item: PlannedItem, beside: Iterable[str] = (), *, raised: str | None = None
+    finding: Finding,
+    item: PlannedItem,
+    beside: Iterable[str] = (),
+    *,
+    raised: str | None = None,
+    point: str | None = None,
 ) -> str:
     """Several lines, the first a sentence that is complete in itself.
 
     Args:
         beside: What judges and persons say of it, one line each.
         raised: ``path:LINE`` in the project where the error came up that it tells of.
+        point: Values of the matrix point that the case's id cannot spell.
     """
-    return "\n".join(_lines(finding, item, beside, raised))
+    return "\n".join(_lines(finding, item, beside, raised, point))
 
 
 def _lines(
-    finding: Finding, item: PlannedItem, beside: Iterable[str], raised: str | None
+    finding: Finding,
+    item: PlannedItem,
+    beside: Iterable[str],
+    raised: str | None,
+    point: str | None,
 ) -> Iterator[str]:
     # What a run, a script or a judge said stands in these texts, and could begin a line with it.
     yield flat(finding.reason)
     if finding.outcome is not Outcome.PASS:
+        if point is not None:
+            yield f"  {'point:':<11}{one_line(point, 400)}"
         for label, text in _rows(finding, item, beside, raised):
             # Labels in one column, as wide as the longest of them.
             yield f"  {label + ':':<11}{flat(text)}"

@@ -50,6 +50,7 @@ class JudgedCase:
     Attributes:
         planned: Its entry in the plan.
         record: Its entry among the cases; None where it did not run to a judgement.
+        bundle: The file it was read from, as a command would name it.
     """
 
     def __init__(
@@ -59,7 +60,9 @@ class JudgedCase:
         definitions: Mapping[str, Any],
         texts: Mapping[str, str],
         reviews: Sequence[Mapping[str, str]] = (),
+        bundle: str = "BUNDLE",
     ) -> None:
+        self.bundle = bundle
         self.planned = planned
         self.record = record
         self._definitions = definitions
@@ -157,11 +160,12 @@ def _deselected(why: str) -> str:
     return why if why.startswith("deselected") else f"deselected ({why})"
 
 
-def judged_cases(statement: Mapping[str, Any]) -> list[JudgedCase]:
+def judged_cases(statement: Mapping[str, Any], *, bundle: str = "BUNDLE") -> list[JudgedCase]:
     """Every planned case, in the order of the plan.
 
     Args:
         statement: A statement of this package, or one whose shape and consistency were checked.
+        bundle: The file it was read from, as a command would name it.
     """
     predicate = statement["predicate"]
     seal = predicate["seal"]
@@ -175,6 +179,7 @@ def judged_cases(statement: Mapping[str, Any]) -> list[JudgedCase]:
             definitions,
             texts,
             seal["reviews"],
+            bundle,
         )
         for planned in seal["plan"]
     ]

@@ -65,3 +65,10 @@ class Case:
     params: tuple[tuple[str, object], ...] = ()
     decisions: tuple[str, ...] = ()
     task_prompt: str = ""
+
+    @property
+    def point_words(self) -> list[str]:
+        """``KEY=VALUE`` of the matrix point where the id has a position in place of the value."""
+        from pytest_evarness.scenario.matrix import point_words
+
+        return point_words(self.params)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ __all__ = [
     "Point",
     "parse_matrix",
     "parse_path",
+    "point_words",
     "points",
 ]
 
@@ -219,6 +220,15 @@ def _value_text(value: Any, position: int) -> str:
     else:
         text = ""
     return text if _IN_ID.match(text) else f"v{position}"
+
+
+def point_words(params: Iterable[tuple[str, object]]) -> list[str]:
+    """``KEY=VALUE`` for each value of a point that its id cannot spell, such as ``sim:NAME``."""
+    return [
+        f"{key}={value if isinstance(value, str) else shown(value, 80)}"
+        for key, value in params
+        if _value_text(value, 0) == "v0" and value != "v0"
+    ]
 
 
 def points(axes: tuple[Axis, ...]) -> Iterator[Point]:

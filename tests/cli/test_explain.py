@@ -160,3 +160,10 @@ def test_what_another_version_found_is_told_as_its_own(command: Command) -> None
     said = f"made by {seal['engine'][0]['name']} 9.9.9"
     assert said in done.out
     assert "its findings were not judged again here" in done.out
+
+
+def test_the_command_that_is_suggested_names_the_bundle(command: Command, bundle: Path) -> None:
+    other = bundle.rename("my proof.json")
+    done = command("explain", other, "bad")
+    assert f"pytest-evarness slice '{other}' " in done.out
+    assert "BUNDLE" not in done.out
