@@ -29,6 +29,24 @@ def test_a_float_that_nobody_wrote_counts_as_its_shortest_form(value: float) -> 
     assert exact(value) == Fraction(repr(value))
 
 
+@pytest.mark.parametrize("written", ["0e999999999", "0.000e-999999999", "-0E+999999999", ".0e2001"])
+def test_zero_is_zero_whatever_its_exponent(written: str) -> None:
+    # Whoever works the exponent out needs minutes and gigabytes.
+    assert exact(WrittenFloat(written)) == 0
+
+
+@pytest.mark.parametrize("written", ["1e-999999999", "0.1e-2001", "10E-999999999"])
+def test_an_exponent_beyond_every_float_is_refused(written: str) -> None:
+    assert WrittenFloat(written) == 0  # the twin: to everybody else it is 0, which it is not
+    with pytest.raises(ValueError, match=r"^the exponent is too large"):
+        exact(WrittenFloat(written))
+
+
+@pytest.mark.parametrize("written", ["5e-324", "1.7976931348623157e308", f"0.{'0' * 390}1e390"])
+def test_what_a_document_may_write_is_exact(written: str) -> None:
+    assert exact(WrittenFloat(written)) == Fraction(written)
+
+
 def test_what_is_no_number_is_refused() -> None:
     for value in (True, "1", None):
         with pytest.raises(TypeError, match=r"^not a number"):
