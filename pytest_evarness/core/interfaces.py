@@ -29,6 +29,7 @@ __all__ = [
     "EnvironmentExhausted",
     "EnvironmentKey",
     "Exporter",
+    "GraphShapingDomain",
     "Inlined",
     "InliningDomain",
     "Inspector",
@@ -520,6 +521,14 @@ class ShapingDomain(Protocol):
 
     def shapes(self, overlays: JsonObject) -> Sequence[Shape]:
         """What contracts may ask of such fields."""
+
+
+@runtime_checkable
+class GraphShapingDomain(Protocol):
+    """A domain whose nodes know the shape of payload fields by their configuration."""
+
+    def graph_shapes(self, graph: Graph) -> Sequence[Shape]:
+        """What contracts may ask of such fields in runs of this graph."""
 
 
 class ProjectFiles(Protocol):

@@ -16,8 +16,8 @@ from pytest_evarness.contract.applicability import facts_of
 from pytest_evarness.contract.row import override_rows
 from pytest_evarness.core import c1
 from pytest_evarness.core.case import Budget, CompiledCase
-from pytest_evarness.core.material import as_materials
 from pytest_evarness.core.interfaces import GraphShapingDomain
+from pytest_evarness.core.material import as_materials
 from pytest_evarness.errors import DeterminismError, Fault, GraphFault, InputError, InputErrors
 from pytest_evarness.scenario.approval import OPTION, Approval, parse_approval
 from pytest_evarness.scenario.case import Case

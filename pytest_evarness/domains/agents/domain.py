@@ -29,7 +29,7 @@ from pytest_evarness.domains.agents.manifest import (
     load_tests,
     manifests_of,
 )
-from pytest_evarness.domains.agents.node.asking import judge_names
+from pytest_evarness.domains.agents.node.asking import judge_names, score_schemas
 from pytest_evarness.domains.agents.node.interceptor import INTERCEPTOR
 from pytest_evarness.domains.agents.node.tier import TIER_ROUTER, tier_faults
 from pytest_evarness.domains.agents.node.types import NODE_TYPES, PARTS, REVOKING
@@ -225,6 +225,15 @@ class AgentsDomain:
                 is_checked=False,
             ),
         ]
+
+    def graph_shapes(self, graph: Graph) -> Sequence[Shape]:
+        """What each judge of the graph scores, by its name."""
+        schemas = score_schemas(graph.nodes.values()) if _is_own(graph) else {}
+        if not schemas:
+            return []
+        digest = digest_of_value(schemas)
+        scored = frozenset({"judge_scored"})
+        return [Shape(scored, "scores", "judge", schemas, digest, is_checked=True)]
 
     def aliases(self, overlays: JsonObject) -> Mapping[str, str]:
         """Tool aliases to ids."""

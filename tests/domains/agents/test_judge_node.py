@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evarness.errors import InputError
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_evarness.core.execution import Run
 
 DRAFT = "Nine days are left."
@@ -313,3 +316,53 @@ def test_a_secret_is_shown_to_no_judge() -> None:
     assert "judge_scored" not in h.types(run)
     public = h.run(graph, {**environment, "user_input": "good morning"})
     assert "judge_scored" in h.types(public)
+
+
+# -- what contracts may ask of the scores ----------------------------------------------------------
+
+
+def said_of(path: str, judge: str | None, tmp_path: Path) -> str:
+    """What is said of a rule about the scores of two judges; empty where it is taken."""
+    from pytest_evarness.api import Runner
+    from pytest_evarness.pipeline import Settings
+
+    first, second = ("llm_judge", {"rubric": ["tone"]}), ("llm_judge", {"rubric": ["safety"]})
+    graph = h.chain(("input", {}), first, second, ("output", {}))
+    where = {path: {"gte": 0.5}, **({} if judge is None else {"judge": judge})}
+    rule = {"eventually": {"type": "judge_scored", "where": where}}
+    scenario = {
+        "evarness": 1,
+        "id": "s",
+        "subject": {"graph": graph},
+        "environment": {"default_judge_scores": {"tone": 1.0, "safety": 1.0}},
+        "invariants": {
+            "scored": {"description": "x", "gate": True, "check": {"type": "trace", "assert": rule}}
+        },
+    }
+    runner = Runner(Settings(root=tmp_path, home=None, rerun="inline"))
+    try:
+        result = runner.run(scenario, "default")
+    except InputError as error:
+        return str(error)
+    finally:
+        runner.close()
+    assert result.verdict == "valid"
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("path", "judge", "said"),
+    [
+        ("scores.tone", None, ""),
+        ("scores.safety", "n3", ""),
+        ("scores.tnoe", None, "write 'scores.tone'"),
+        ("scores.tone", "n3", "unknown payload path"),
+        ("scores.groundedness", None, "unknown payload path"),
+    ],
+)
+def test_a_dimension_that_no_judge_scores_is_refused_in_a_rule(
+    path: str, judge: str | None, said: str, tmp_path: Path
+) -> None:
+    found = said_of(path, judge, tmp_path)
+    assert said in found
+    assert bool(found) is bool(said)

@@ -29,9 +29,19 @@ from pytest_evarness.source.quote import nearest
 if TYPE_CHECKING:
     from pytest_evarness.core.graph import Node
     from pytest_evarness.core.interfaces import Context
+    from pytest_evarness.core.json import JsonObject
     from pytest_evarness.domains.agents.state import RunState
 
-__all__ = ["Names", "NodeBench", "Said", "Silent", "ask", "judge_names", "judged_text"]
+__all__ = [
+    "Names",
+    "NodeBench",
+    "Said",
+    "Silent",
+    "ask",
+    "judge_names",
+    "judged_text",
+    "score_schemas",
+]
 
 _Name = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
 Names = Annotated[list[_Name], Field(min_length=1, max_length=100), unlike()]
@@ -162,6 +172,22 @@ def judge_names(nodes: Iterable[Node]) -> dict[str, frozenset[str]]:
             for place in _NAMED[node.type]:
                 found.setdefault(place, set()).add(names[0])
     return {place: frozenset(names) for place, names in found.items()}
+
+
+def score_schemas(nodes: Iterable[Node]) -> dict[str, JsonObject]:
+    """The scores that each judge with a rubric gives, as a JSON Schema, by its name."""
+    score: JsonObject = {"type": "number", "minimum": 0, "maximum": 1}
+    return {
+        names[0]: {
+            "type": "object",
+            "properties": dict.fromkeys(dimensions, score),
+            "required": list(dimensions),
+            "additionalProperties": False,
+        }
+        for node in nodes
+        if node.type == "llm_judge"
+        for names, dimensions in _judges_of(node)
+    }
 
 
 _NAMED = {
