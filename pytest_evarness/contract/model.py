@@ -1236,10 +1236,11 @@ class _Reader:
             return
         if anchor is not None:
             self.check_variable_kinds(at, anchor, users)
+        unknown = {n for role in users for one in role for n in one.variables} - set(bound)
         for role in users:
             for pattern in role:
                 for name in sorted(pattern.variables - set(bound)):
-                    near = nearest(name, bound)
+                    near = bound[0] if len(bound) == 1 else nearest(name, bound)
                     self.fault(
                         at,
                         "unknown variable",
@@ -1251,7 +1252,8 @@ class _Reader:
         for words, roles in tied.items():
             used = {name for role in roles for pattern in role for name in pattern.variables}
             for name in bound:
-                if name not in used:
+                # The only one that is bound is what an unknown one has to be: one mistake.
+                if name not in used and not (unknown and len(bound) == 1):
                     self.fault(
                         at,
                         "a variable is bound and not used",

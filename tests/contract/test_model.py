@@ -302,3 +302,14 @@ def test_a_definition_says_everything_that_judging_needs(registry: Registry) -> 
     assert again == contract
     with pytest.raises(ValueError, match=r"^assert: must hold exactly one"):
         from_definition({**contract.definition(), "assert": {}}, registry)
+
+
+def test_a_variable_of_another_name_is_one_mistake(registry: Registry) -> None:
+    first = {**FIRST, "where": {"artifact_digest": "$e"}}
+    body: Any = {"precedes": {"first": first, "second": BOUND}}
+    (fault,) = parse_contract("c", {"assert": body}, registry=registry)[1]
+    assert (fault.code, fault.fix) == ("unknown_variable", "write '$d'")
+    # The twin: of two that are bound nobody knows which one was meant.
+    second = {**SENT, "bind": {"d": "args_digest", "other": "tool"}}
+    both = {"precedes": {"first": first, "second": second}}
+    assert len(faults(registry, both)) == 3

@@ -283,6 +283,7 @@ def test_numbers_lose_their_spelling_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("word", "fix"),
     [
+        ("aprove", "write 'approve'"),
         ("yes", "write 'approve'"),
         (True, "write 'approve'"),
         ("Approved", "write 'approve'"),

@@ -21,7 +21,7 @@ from pytest_evarness.domains.agents.score import kept
 from pytest_evarness.domains.agents.text import plain
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.model import Absent, Strict, parse_model, refuse, unknown_key
-from pytest_evarness.source.quote import quoted, shown
+from pytest_evarness.source.quote import nearest, quoted, shown
 from pytest_evarness.world.effect import EffectEntry  # noqa: TC001 - the type of a field
 from pytest_evarness.world.fault import LLM_FAULTS, SERVICE_FAULTS, TOOL_FAULTS
 
@@ -177,7 +177,8 @@ def _meant(decision: object) -> str | None:
         return "write 'approve'"
     if word.startswith(("reject", "den", "refus")) or word in ("no", "n", "false", "off"):
         return "write 'reject'"
-    return None
+    near = nearest(word, ("approve", "reject"))
+    return f"write '{near}'" if near else None
 
 
 # -- memory, attacks, faults -------------------------------------------------------------------
