@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,7 +75,12 @@ def main(args: argparse.Namespace) -> int:
             sys.stdout.write(f"{line}\n")
     if not args.json:
         sys.stdout.write(f"{summary(decided, len(traces))}\n")
-    remarks = (*given.warnings, *judge.not_looked_at(), *_misspelt(traces, registry))
+    remarks = (
+        *given.warnings,
+        *judge.not_looked_at(),
+        *judge.not_checked(),
+        *_misspelt(traces, registry),
+    )
     for warning in remarks:
         sys.stderr.write(f"{flat(warning)}\n")
     return exit_code(decided)
@@ -137,11 +142,24 @@ class _Judge:
             if not isinstance(entry, Finding) and entry.applies_to and entry.applies_to.lists
         )
         if names:
-            shown = ", ".join(list(names)[:_MAX_REMARKS])
-            more = f" and {len(names) - _MAX_REMARKS} more" if len(names) > _MAX_REMARKS else ""
             yield (
                 "remark: applies_to was not looked at, since a trace tells no graph, tags or mode:"
-                f" {shown}{more} judged every run"
+                f" {_some(names)} judged every run"
+            )
+
+    def not_checked(self) -> Iterator[str]:
+        """Types of which no schema is known: a path that is misspelt there matches nothing."""
+        entries = [entry for read, _ in self._by_types.values() for entry in read]
+        names = dict.fromkeys(
+            name
+            for entry in entries
+            if not isinstance(entry, Finding)
+            for name in entry.unchecked_types(self.registry)
+        )
+        if names:
+            yield (
+                "remark: no schema is known of these types, so that paths into them were not"
+                f" checked: {_some(names)}"
             )
 
     def _read(self, types: frozenset[str]) -> tuple[list[Contract | Finding], Evaluator]:
@@ -150,6 +168,12 @@ class _Judge:
         entries = self.given.read(types)
         contracts = [entry for entry in entries if not isinstance(entry, Finding)]
         return entries, Evaluator(contracts, self.registry)
+
+
+def _some(names: Iterable[str]) -> str:
+    known = list(names)
+    more = f" and {len(known) - _MAX_REMARKS} more" if len(known) > _MAX_REMARKS else ""
+    return f"{', '.join(known[:_MAX_REMARKS])}{more}"
 
 
 def _json(trace: Trace, finding: Finding) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pytest_evarness.contract.library import Library
     from pytest_evarness.contract.model import Contract
+    from pytest_evarness.core.registry import Registry
 
 __all__ = ["HELP", "NAME", "add_arguments", "main"]
 
@@ -95,7 +96,7 @@ def main(args: argparse.Namespace) -> int:
             except InputError as error:
                 raise UsageError(str(error)) from None
             text = (
-                _show(library, contract, args)
+                _show(library, contract, args, engine.registry)
                 if args.action == "show"
                 else _history(contract, args)
             )
@@ -196,12 +197,15 @@ def _record(library: Library, contract: Contract) -> dict[str, Any]:
     }
 
 
-def _show(library: Library, contract: Contract, args: argparse.Namespace) -> str:
+def _show(
+    library: Library, contract: Contract, args: argparse.Namespace, registry: Registry
+) -> str:
     from pytest_evarness.report.library import assertion_yaml
     from pytest_evarness.report.text import clean, one_line
 
     if args.json:
-        return _dumped(_record(library, contract))
+        unchecked = contract.unchecked_types(registry)
+        return _dumped({**_record(library, contract), "unchecked": unchecked})
     facts = {
         "title": contract.title,
         "description": contract.description,
@@ -216,6 +220,7 @@ def _show(library: Library, contract: Contract, args: argparse.Namespace) -> str
         "enforced by": ", ".join(contract.enforced_by),
         "vacuous": "" if contract.vacuous == "pass" else f"counts as {contract.vacuous}",
         "needs": ", ".join(sorted(contract.required_types)),
+        "unchecked": _unchecked(contract, registry),
     }
     lines = [contract.name]
     for word, text in facts.items():
@@ -231,6 +236,11 @@ def _show(library: Library, contract: Contract, args: argparse.Namespace) -> str
     ]
     lines += ["  history:", *(f"    {line}" for line in _versions(contract))]
     return clean("\n".join(lines)) + "\n"
+
+
+def _unchecked(contract: Contract, registry: Registry) -> str:
+    types = contract.unchecked_types(registry)
+    return f"paths into {' and '.join(types)}, of which no schema is known" if types else ""
 
 
 def _wrapped(head: str, text: str) -> list[str]:

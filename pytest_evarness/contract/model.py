@@ -154,6 +154,10 @@ class Contract:
             name for _, role in roles_of(self.rule) for name in types_of(role) or frozenset()
         )
 
+    def unchecked_types(self, registry: Registry) -> list[str]:
+        """Those of them of which no schema is known, so that no path into them was checked."""
+        return sorted(name for name in self.required_types if name not in registry.event_types)
+
     @property
     def primitive(self) -> str:
         """The key of ``assert``."""

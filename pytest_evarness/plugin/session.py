@@ -72,9 +72,14 @@ class SessionHooks:
             state = self.state
             state.write_seal(state.build_plan(), secrets=state.secret_names())
 
-    def pytest_report_collectionfinish(self) -> str:
-        """How much was found, before anything runs."""
-        return self.state.found_line()
+    def pytest_report_collectionfinish(self, config: pytest.Config) -> list[str]:
+        """How much was found, before anything runs; where nothing is to run, for what it is."""
+        lines = [self.state.found_line()]
+        if config.getoption("collectonly", False):
+            from pytest_evarness.plugin.applying import applying_lines
+
+            lines += applying_lines(one.case for one in self.state.collected.values())
+        return lines
 
     # -- reports ---------------------------------------------------------------------------
 

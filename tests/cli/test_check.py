@@ -288,3 +288,14 @@ def test_the_remark_on_applies_to_is_short(command: Command, good: str) -> None:
     done = command("check", good, "--contracts", contracts(many))
     (remark,) = [line for line in done.err.splitlines() if "applies_to" in line]
     assert remark.endswith("c8, c9 and 3 more judged every run")
+
+
+def test_types_without_a_schema_are_named_once(command: Command, good: str) -> None:
+    text = "contracts: {quiet: {assert: {never: {type: TYPE, where: {node_id: x}}}}}\n"
+    remark = "remark: no schema is known of these types, so that paths into them were not checked: "
+    path = contracts(text.replace("TYPE", "custom.note"))
+    done = command("check", good, good, "--contracts", path)
+    assert [line for line in done.err.splitlines() if "schema" in line] == [f"{remark}custom.note"]
+    # The twin: a type that is known, whose paths are checked.
+    done = command("check", good, "--contracts", contracts(text.replace("TYPE", "tool_called")))
+    assert (done.code, remark in done.err) == (3, False)

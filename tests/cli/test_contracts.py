@@ -357,3 +357,16 @@ def test_the_schema_refuses_what_the_loader_refuses(command: Command, more: Any)
         jsonschema.validate(value, schema)
     write(Path("x.yaml"), value)
     assert command("lint", "x.yaml").code == 1
+
+
+def test_a_type_without_a_schema_is_said_to_be_unchecked(command: Command) -> None:
+    library = Path("contracts/mine.yaml")
+    library.parent.mkdir(exist_ok=True)
+    body = "{status: draft, owner: o, rationale: r, assert: {never: {type: TYPE}}}"
+    for kind, is_told in (("custom.note", True), ("budget_breached", False)):
+        text = f"contracts: {{quiet: {body.replace('TYPE', kind)}}}\n"
+        library.write_text(text, encoding="utf-8")
+        told = "  unchecked:   paths into custom.note, of which no schema is known\n"
+        assert (told in command("contracts", "show", "quiet").out) is is_told
+        row = command("contracts", "show", "quiet", "--json").json
+        assert row["unchecked"] == (["custom.note"] if is_told else [])

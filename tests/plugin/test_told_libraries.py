@@ -78,6 +78,22 @@ def test_a_tag_that_is_nearly_one_that_a_scenario_has_is_told(session: Session) 
     assert "contracts.far" not in text
 
 
+def test_collect_only_says_for_which_cases_contracts_are(session: Session) -> None:
+    far = changed(ENDS, applies_to={"tags": ["payments"]})
+    files = {
+        "contracts/a.yaml": library(sent=APPROVED, far=far, named=ENDS),
+        "scenarios/gated.yaml": gated(invariants={"far": {}, "named": {}}),
+    }
+    ran = session("--collect-only", files=files)
+    assert (
+        "\n  sent, 3 cases: pulled in by its library; it applies to: tools email.send\n" in ran.text
+    )
+    assert "\n  far, 3 cases: is not for them: " in ran.text
+    assert "  named, " not in ran.text
+    # Where it is judged the findings say so.
+    assert "  sent, 3 cases" not in session().text
+
+
 # -- from Python -----------------------------------------------------------------------------------
 
 
