@@ -121,7 +121,8 @@ def _tool_names(graph: Graph, environment: JsonObject, overlays: JsonObject) -> 
     scripted = environment.get("tools")
     names.update(scripted if isinstance(scripted, Mapping) else ())
     for node in graph.nodes.values():
-        tool = node.config.get("tool")
-        if isinstance(tool, str):
-            names.add(tool)
+        # A node that calls one names it under 'tool', one that may call several under 'tools'.
+        several = node.config.get("tools")
+        found = [node.config.get("tool"), *(several if isinstance(several, list | tuple) else ())]
+        names.update(tool for tool in found if isinstance(tool, str))
     return names

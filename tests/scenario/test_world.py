@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import pytest
@@ -95,6 +96,25 @@ def test_a_name_that_is_a_tool_is_no_service(
         )
     else:
         assert project.load(text)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        {"type": "tool", "config": {"tool": "my.own"}},
+        {"type": "loop_controller", "config": {"tools": ["email.search", "my.own"]}},
+    ],
+    ids=["tool", "loop"],
+)
+def test_a_tool_without_a_manifest_is_a_name_as_well(project: Any, node: Any) -> None:
+    graph = {"ir_version": 1, "id": "g", "nodes": [{"id": "n1", **node}], "edges": []}
+    services = {"my.own": {"type": "http_mock"}}
+    scenario: dict[str, Any] = {"evarness": 1, "id": "s", "subject": {"graph": graph}}
+    scenario["expect"] = {"status": "completed"}
+    written = {**scenario, "environment": {"user_input": "x", "services": services}}
+    assert "the name is a tool's as well (got 'my.own'" in project.refused(json.dumps(written))
+    written["environment"] = {"user_input": "x", "services": {"other": services["my.own"]}}
+    assert project.load(json.dumps(written))
 
 
 @pytest.mark.parametrize("form", ["text", "binary", "copied", "name"])
