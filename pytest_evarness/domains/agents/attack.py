@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.graph import Graph
     from pytest_evarness.core.json import JsonObject
 
-__all__ = ["attack_faults", "derive_attacks", "injection_label", "is_injection"]
+__all__ = ["attack_faults", "attack_remarks", "derive_attacks", "injection_label", "is_injection"]
 
 _SHOWN_BY = {
     "user_turn": "input_received",
@@ -91,6 +91,20 @@ def _injected(index: int, attack: Mapping[str, Any]) -> DerivedInvariant:
         severity=attack["severity"],
         vacuous="indeterminate",
     )
+
+
+def attack_remarks(environment: JsonObject) -> Iterator[Fault]:
+    """Attacks that inject nothing: their expectations hold whether or not anybody attacks."""
+    for index, attack in enumerate(_attacks(environment)):
+        if attack["marker"] is None:
+            yield Fault(
+                ("attacks", index),
+                "the attack has no marker, so nothing is injected and nothing can show that it"
+                " entered the run",
+                got=quoted(attack["kind"]),
+                fix="write a 'marker'; an invariant says what must hold without an attack",
+                code="attack_without_marker",
+            )
 
 
 def injection_label(index: int) -> str:

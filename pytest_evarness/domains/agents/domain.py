@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pytest_evarness.core.interfaces import Shape
 from pytest_evarness.core.registry import nearest
-from pytest_evarness.domains.agents.attack import attack_faults, derive_attacks, is_injection
+from pytest_evarness.domains.agents.attack import (
+    attack_faults,
+    attack_remarks,
+    derive_attacks,
+    is_injection,
+)
 from pytest_evarness.domains.agents.budget import is_budget_enforced
 from pytest_evarness.domains.agents.effect import effect_faults
 from pytest_evarness.domains.agents.environment import environment_keys
@@ -128,12 +133,13 @@ class AgentsDomain:
     def remarks(self, graph: Graph, environment: JsonObject, overlays: JsonObject) -> list[Fault]:
         """What is allowed there and hardly meant."""
         manifests = manifests_of(overlays)
-        return literal_remarks(
+        literal = literal_remarks(
             environment,
             manifests,
             lambda name: canonical(name, manifests),
             _tools_of(graph, manifests),
         )
+        return [*literal, *attack_remarks(environment)]
 
     def start(self, context: Context) -> RunState:
         """Fresh state of one run."""

@@ -67,6 +67,29 @@ def test_an_invariant_that_asks_why_notices_another_reason(
     assert failed == [invariant]
 
 
+def test_the_attack_of_the_page_is_reported_as_the_page_says(steps: Path) -> None:
+    (scenario,) = {
+        value["id"]: copy.deepcopy(value)
+        for value, _ in SCENARIOS
+        if value["id"] == "the-mail-says-so"
+    }.values()
+    page = (DOCS / "agents.md").read_text("utf-8")
+    told = re.findall(r"^scenarios/mail_says_so\.yaml::attacked::(\S+) PASSED$", page, re.MULTILINE)
+
+    def outcomes() -> dict[str, str]:
+        findings = judged(scenario, "attacked", steps).findings
+        return {one.id: one.outcome.word for one in findings if one.id in told}
+
+    assert outcomes() == dict.fromkeys(told, "pass")
+    case = scenario["cases"]["attacked"]
+    case["approvals"] = {"person": "approve"}
+    found = outcomes()
+    assert found["attack-0-injected"] == "pass"
+    assert found["attack-0-approval_rejected"] == found["attack-0-blocked_before"] == "fail"
+    scenario["environment"]["tools"]["email.search"] = [{"raise": "mailbox is down"}]
+    assert outcomes()["attack-0-injected"] == "indeterminate"
+
+
 def judged(scenario: Any, case: str, root: Path) -> Any:
     from pytest_evarness.api import Runner
     from pytest_evarness.pipeline import Settings

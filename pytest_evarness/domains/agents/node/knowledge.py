@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field
 
 from pytest_evarness.core.interfaces import NodeBlocked
 from pytest_evarness.core.vocabulary import approximate_tokens
+from pytest_evarness.domains.agents.environment.base import VIAS
 from pytest_evarness.domains.agents.gateway import documents_of
 from pytest_evarness.domains.agents.node.citation import Sources
 from pytest_evarness.domains.agents.node.declare import declare
@@ -20,8 +22,9 @@ from pytest_evarness.source.model import Strict
 
 if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Context
+    from pytest_evarness.domains.agents.state import RunState
 
-__all__ = ["CONTEXT_ASSEMBLER", "CONVERSATION_BUFFER", "RETRIEVER", "score_of"]
+__all__ = ["CONTEXT_ASSEMBLER", "CONVERSATION_BUFFER", "RETRIEVER", "Lost", "score_of"]
 
 _SENTENCE = re.compile(r".*?[.!?](?=\s|$)", re.DOTALL)
 
@@ -189,6 +192,42 @@ _OVERFLOWS = {
 }
 
 
+@dataclass(slots=True)
+class Lost:
+    """Markers of attacks that a context had no room for, and the node that cut them away."""
+
+    nodes: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, state: RunState) -> Self:
+        """At the start of a run."""
+        del state
+        return cls()
+
+    def leftovers(self) -> list[str]:
+        """One sentence for each: the run says nothing of what a model makes of it."""
+        return [
+            f"{label}: its marker was cut away by {node} for want of room"
+            for label, node in sorted(self.nodes.items())
+        ]
+
+
+def _cut_markers(
+    before: Sequence[Mapping[str, Any]], after: Iterable[str], context: Context
+) -> list[str]:
+    """The attacks whose marker stood in a document, and stands nowhere in the context."""
+    state, left = state_of(context), list(after)
+    lost = [
+        label
+        for via in VIAS
+        for label, marker in state.markers(via).items()
+        if any(marker in document["text"] for document in before)
+        and not any(marker in text for text in left)
+    ]
+    state.part(Lost).nodes |= dict.fromkeys(lost, context.node_id)
+    return sorted(lost)
+
+
 def _context_assembler(
     inputs: _Inputs, config: _ContextAssembler, context: Context
 ) -> dict[str, Any]:
@@ -196,7 +235,7 @@ def _context_assembler(
     question = joined(inputs.get("question", []))
     memory = [_turn(value) for value in inputs.get("memory", [])]
     documents = _documents(inputs.get("documents", []), context.node_id)
-    segments = {
+    segments: dict[str, int] = {
         "system": _tokens([config.system]),
         "memory": _tokens([turn["text"] for turn in memory]),
         "documents": _tokens([document["text"] for document in documents]),
@@ -212,16 +251,18 @@ def _context_assembler(
     whole = {(document["id"], document["text"]) for document in documents}
     untouched = sum((document["id"], document["text"]) in whole for document in kept)
     ids = [document["id"] for document in kept]
-    context.emit(
-        "context_snapshot",
-        {
-            "segments": segments,
-            "total_tokens": sum(segments.values()),
-            "budget": budget,
-            "truncated_docs": len(documents) - untouched,
-            "ids": ids,
-        },
-    )
+    payload: dict[str, Any] = {
+        "segments": segments,
+        "total_tokens": sum(segments.values()),
+        "budget": budget,
+        "truncated_docs": len(documents) - untouched,
+        "ids": ids,
+    }
+    texts = [config.system, question, *(one["text"] for one in (*memory, *kept))]
+    lost = _cut_markers(documents, texts, context)
+    if lost:
+        payload["cut_markers"] = lost
+    context.emit("context_snapshot", payload)
     state_of(context).part(Sources).ids = ids
     return {"system": config.system, "memory": memory, "documents": kept, "question": question}
 

@@ -26,6 +26,7 @@ from pytest_evarness.domains.agents.node.knowledge import (
     CONTEXT_ASSEMBLER,
     CONVERSATION_BUFFER,
     RETRIEVER,
+    Lost,
 )
 from pytest_evarness.domains.agents.node.loop import LOOP_CONTROLLER
 from pytest_evarness.domains.agents.node.loop_script import React
@@ -92,5 +93,5 @@ NODE_TYPES = (
 REVOKING = frozenset(node.name for node in NODE_TYPES if CUSTOM_TRAIT not in node.traits)
 """Node types before which an approval can be revoked: those that share this domain's state."""
 
-PARTS: tuple[type[Part], ...] = (Egress, Memories, NodeBench, React)
+PARTS: tuple[type[Part], ...] = (Egress, Lost, Memories, NodeBench, React)
 """What families of nodes keep in a run and report as not used."""

@@ -292,7 +292,14 @@ TYPES: dict[str, tuple[str, dict[str, Any]]] = {
                 "budget": COUNT,
                 "truncated_docs": COUNT,
             },
-            {"ids": {"type": "array", "items": TEXT}},
+            {
+                "ids": {"type": "array", "items": TEXT},
+                "cut_markers": {
+                    "type": "array",
+                    "items": TEXT,
+                    "description": "Attacks whose marker a document held and the context has not.",
+                },
+            },
         ),
     ),
     "audit_flushed": (
