@@ -11,7 +11,6 @@ import json
 import os
 import sys
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,6 +25,7 @@ from pytest_evarness.core.stranger import pass_on
 from pytest_evarness.errors import EvarnessError, InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from pytest_evarness.bundle.canonical import Encoded
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from pytest_evarness.bundle.store import Store
     from pytest_evarness.contract.library import Library
     from pytest_evarness.core.event import Event
-    from pytest_evarness.core.execution import Run
     from pytest_evarness.core.interfaces import World, WorldHost
     from pytest_evarness.core.mirror import Mirror
+    from pytest_evarness.core.run import Run
     from pytest_evarness.core.runlog import RunLog
     from pytest_evarness.scenario.case import Case
     from pytest_evarness.world.sealed import Scene

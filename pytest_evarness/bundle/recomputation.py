@@ -46,10 +46,10 @@ from pytest_evarness.errors import CannotVerifyError, InputError, UnverifiedErro
 if TYPE_CHECKING:
     from pytest_evarness.checks.kind import CheckKind
     from pytest_evarness.core.case import CompiledCase
-    from pytest_evarness.core.execution import Run
     from pytest_evarness.core.graph import Graph
     from pytest_evarness.core.plan import PlannedItem
     from pytest_evarness.core.registry import Registry
+    from pytest_evarness.core.run import Run
 
 __all__ = [
     "Graphs",

@@ -61,7 +61,7 @@ class RunRecord:
 
     @classmethod
     def from_run(cls, run: Any) -> RunRecord:
-        """Take what the bundle needs from a :class:`pytest_evarness.core.execution.Run`."""
+        """Take what the bundle needs from a :class:`pytest_evarness.core.run.Run`."""
         return cls(
             status=run.status,
             complete=run.complete,

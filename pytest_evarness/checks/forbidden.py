@@ -198,7 +198,7 @@ def judge_forbidden(
         evidence: Events and world.
         pause_is_end: Whether the case declares that it ends paused.
     """
-    from pytest_evarness.core.execution import trace_of
+    from pytest_evarness.core.run import trace_of
 
     definition: Any = item.definition or {}
     rule = _RULES.get(definition.get("rule"))

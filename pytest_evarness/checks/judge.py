@@ -9,7 +9,6 @@ Source: docs/verdicts.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
@@ -29,6 +28,8 @@ from pytest_evarness.core.plan import ALWAYS_THERE
 from pytest_evarness.core.stranger import pass_on
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from pytest_evarness.checks.evidence import Evidence
     from pytest_evarness.checks.kind import CheckKind, Facts
     from pytest_evarness.contract.evaluate import Evaluator
@@ -669,7 +670,7 @@ def _left_open(item: PlannedItem, made: Finding, trace: Trace, status: str) -> F
 
 
 def _trace(evidence: Evidence, *, pause_is_end: bool) -> Trace:
-    from pytest_evarness.core.execution import trace_of
+    from pytest_evarness.core.run import trace_of
 
     return trace_of(evidence.a.status, evidence.events, pause_is_end=pause_is_end)
 

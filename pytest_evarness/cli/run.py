@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from pytest_evarness.core.event import Event
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
     from pytest_evarness.pipeline import Engine
     from pytest_evarness.scenario.case import Case
 

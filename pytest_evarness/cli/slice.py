@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from pytest_evarness.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator, Mapping
 
     from pytest_evarness.cli.enclosed import Enclosed
     from pytest_evarness.core.registry import Registry
@@ -83,7 +83,7 @@ def main(args: argparse.Namespace) -> int:
 def _target(enclosed: Enclosed, word: str, registry: Registry) -> Target:
     from pytest_evarness.bundle.lookup import definition_texts
     from pytest_evarness.bundle.summary import declares_pause
-    from pytest_evarness.core.execution import trace_of
+    from pytest_evarness.core.run import trace_of
     from pytest_evarness.history.slicing import find_contract
     from pytest_evarness.report.explain import find_target
     from pytest_evarness.report.judged import judged_cases

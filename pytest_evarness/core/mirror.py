@@ -20,8 +20,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from pytest_evarness.core.execution import Run, impersonal
+from pytest_evarness.core.execution import impersonal
 from pytest_evarness.core.removal import remove_tree
+from pytest_evarness.core.run import Run
 from pytest_evarness.errors import EvarnessError
 
 if TYPE_CHECKING:

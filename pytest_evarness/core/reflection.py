@@ -26,9 +26,9 @@ from pytest_evarness.errors import EvarnessError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pytest_evarness.core.execution import Run
     from pytest_evarness.core.graph import Graph
     from pytest_evarness.core.json import JsonObject
+    from pytest_evarness.core.run import Run
 
 __all__ = ["serve"]
 

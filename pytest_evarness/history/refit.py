@@ -182,7 +182,8 @@ class _Refitting:
         from pytest_evarness.checks.evidence import named_types, possible_types
         from pytest_evarness.contract.corpus import settled
         from pytest_evarness.contract.evaluate import evaluate
-        from pytest_evarness.core.execution import execute, trace_of
+        from pytest_evarness.core.execution import execute
+        from pytest_evarness.core.run import trace_of
 
         (case,) = self.engine.compile(copy.deepcopy(scenario), self.engine.settings.root)
         self.runs += 1

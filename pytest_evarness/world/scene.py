@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +14,11 @@ from pytest_evarness.world.sealed import StaleWorldError
 from pytest_evarness.world.workspace import copy_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
     from pytest_evarness.core.case import CompiledCase
-    from pytest_evarness.core.execution import Run
     from pytest_evarness.core.json import Json, JsonObject
+    from pytest_evarness.core.run import Run
     from pytest_evarness.core.trace import TraceEvent
     from pytest_evarness.world.service import Service
     from pytest_evarness.world.world import RunWorld

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -24,7 +23,7 @@ from pytest_evarness.checks.judge import Judge
 from pytest_evarness.contract.applicability import BY_SCENARIO, INLINE
 from pytest_evarness.core import c1
 from pytest_evarness.core.case import CompiledCase
-from pytest_evarness.core.execution import Run, execute
+from pytest_evarness.core.execution import execute
 from pytest_evarness.core.graph import parse_graph
 from pytest_evarness.core.interfaces import Locations
 from pytest_evarness.core.outcome import Severity
@@ -33,7 +32,10 @@ from pytest_evarness.core.registry import Registry, packaged_registry
 from tests.checks.fake import FakeScene, Probe
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from pytest_evarness.bundle.key import PublicKey, SigningKey
+    from pytest_evarness.core.run import Run
 
 GRAPH: dict[str, Any] = {
     "ir_version": 1,

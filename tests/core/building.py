@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.case import Budget, CompiledCase
-from pytest_evarness.core.execution import Run, execute
+from pytest_evarness.core.execution import execute
 from pytest_evarness.core.graph import Graph, parse_graph
 from pytest_evarness.core.registry import Registry
 from pytest_evarness.core.vocabulary import check_event, register_kernel
 from tests.core import steps
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_evarness.core.event import Event
     from pytest_evarness.core.interfaces import NodeRun
+    from pytest_evarness.core.run import Run
 
 
 def kernel_registry(**custom: NodeRun) -> Registry:

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_evarness.core.case import CompiledCase
 from pytest_evarness.core.event import EventType, is_tainted
-from pytest_evarness.core.execution import NOT_RUN_BEHIND, Run, execute
+from pytest_evarness.core.execution import NOT_RUN_BEHIND, execute
 from pytest_evarness.core.interfaces import NodeBlocked
 from pytest_evarness.errors import InputError
 from tests.core import steps
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_evarness.core.interfaces import Context
     from pytest_evarness.core.registry import Registry
+    from pytest_evarness.core.run import Run
 
 REGISTRY = kernel_registry()
 BLOCKED = row("t_input", "t_block", "t_step", "t_output")

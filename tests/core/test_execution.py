@@ -14,15 +14,9 @@ from pytest_evarness.core import c1
 from pytest_evarness.core.case import Budget, CompiledCase
 from pytest_evarness.core.domain import PlainDomain
 from pytest_evarness.core.event import Event, EventType
-from pytest_evarness.core.execution import (
-    STATUSES,
-    Run,
-    execute,
-    impersonal,
-    list_indeterminism,
-    trace_of,
-)
+from pytest_evarness.core.execution import execute, impersonal, list_indeterminism
 from pytest_evarness.core.outcome import Cause
+from pytest_evarness.core.run import STATUSES, Run, trace_of
 from pytest_evarness.errors import InputError
 from tests.core import steps
 from tests.core.building import (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evarness.core import mirror as mirror_module
-from pytest_evarness.core.execution import Run, execute
+from pytest_evarness.core.execution import execute
 from pytest_evarness.core.interfaces import WorldHost
 from pytest_evarness.core.material import sha256_bytes
 from pytest_evarness.core.mirror import Mirror, MirrorError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_evarness.core.case import CompiledCase
+    from pytest_evarness.core.run import Run
 
 HOOK = ("evarness_test_steps", str(Path(steps.__file__)))
 REPOSITORY = Path(__file__).parents[2]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evarness.core.execution import Run, execute
+from pytest_evarness.core.execution import execute
 from pytest_evarness.core.interfaces import (
     EnvironmentExhausted,
     NodeBlocked,
@@ -21,9 +19,13 @@ from tests.core import steps
 from tests.core.building import case_of, check_run, kernel_registry, row, types_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
     from pytest_evarness.core.event import Event
     from pytest_evarness.core.interfaces import Clock
     from pytest_evarness.core.json import Json, JsonObject
+    from pytest_evarness.core.run import Run
 
 
 class World:

@@ -27,10 +27,10 @@ from pytest_evarness.source.model import Absent, Strict, parse_model, refuse
 from pytest_evarness.source.quote import nearest, quoted, shown
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
     from pytest_evarness.core.interfaces import Context, Domain
     from pytest_evarness.core.json import Json, JsonObject
     from pytest_evarness.core.registry import Registry
+    from pytest_evarness.core.run import Run
 
 __all__ = ["ToolTest", "Trials", "parse_tests"]
 

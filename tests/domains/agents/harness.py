@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.case import CompiledCase
-from pytest_evarness.core.execution import Run, execute
+from pytest_evarness.core.execution import execute
 from pytest_evarness.core.graph import Graph, lint, parse_graph
 from pytest_evarness.core.interfaces import LintFinding, Locations
 from pytest_evarness.core.matcher import parse_path
@@ -19,6 +18,9 @@ from pytest_evarness.domains.agents.domain import AgentsDomain
 from pytest_evarness.source.document import load_document
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_evarness.core.run import Run
     from pytest_evarness.errors import Fault
 
 REPOSITORY = Path(__file__).parents[3]

@@ -15,7 +15,7 @@ from tests.domains.agents import harness as h
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 SEND = ("tool", {"tool": "email.send", "approve_side_effects": True})
 SENT = {"email.send": [{"result": "sent", "times": "any"}]}

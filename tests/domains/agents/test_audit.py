@@ -14,7 +14,7 @@ from tests.domains.agents import harness as h
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 
 def audited(**config: Any) -> Run:

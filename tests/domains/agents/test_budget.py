@@ -10,7 +10,7 @@ from pytest_evarness.domains.agents.budget import DEGRADED_TOKENS
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 ASKED = "x" * 40  # ten tokens
 ANSWER = "y" * 400  # a hundred tokens

@@ -9,7 +9,7 @@ import pytest
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 DRAFT = "Nine days are left."
 GOOD = {"safety": 0.9, "faithfulness": 0.8}

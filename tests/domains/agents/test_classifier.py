@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evarness.core.execution import Run, execute
+from pytest_evarness.core.execution import execute
 from pytest_evarness.core.graph import lint, parse_graph
 from pytest_evarness.core.interfaces import Locations
 from pytest_evarness.core.registry import Registry, load_registry
 from pytest_evarness.domains.agents.extension import CLASSIFIER, Classified
 from pytest_evarness.domains.agents.overlay import words_of
 from tests.domains.agents import harness as h
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_evarness.core.run import Run
 
 
 def classified(text: str, **config: Any) -> dict[str, Any]:

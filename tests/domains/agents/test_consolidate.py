@@ -12,7 +12,7 @@ from pytest_evarness.domains.agents.words import overlap, sentences_of, telling_
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 TURNS = [
     {"role": "user", "text": "Hello there. The invoice of Acme is wrong."},

@@ -16,7 +16,7 @@ from tests.world.ground import Database, Emitted, Mock, World
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 MESSAGE = {"message": {"to": "ann", "body": "{query}"}}
 ACTING = ("effect_applied", "http_request", "db_write", "file_write")

@@ -12,7 +12,7 @@ from pytest_evarness.domains.agents.text import cut_to_tokens, joined, text_of
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 JSON_INPUT = {
     "schema": {"type": "object", "required": ["to"], "properties": {"to": {"type": "string"}}}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,9 +16,10 @@ from tests.domains.agents import harness as h
 from tests.world.ground import Database, Mock, World
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 POST = {"http": {"service": "mail", "method": "POST", "path": "/m", "body": {"text": "{query}"}}}
 INSERT = {

@@ -11,7 +11,7 @@ from pytest_evarness.domains.agents.vocabulary import CLASSIFICATIONS
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 TEXTS = {
     "public": "What is the weather?",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +10,9 @@ from pytest_evarness.domains.agents.manifest import parse_manifests
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
+    from pathlib import Path
+
+    from pytest_evarness.core.run import Run
 
 PUBLISHED = pytest.param(
     h.PUBLISHED,

@@ -13,7 +13,7 @@ from pytest_evarness.domains.agents.vocabulary import CHAIN
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 
 def through(text: str, *rules: str, blocklist: list[str] | None = None) -> Run:

@@ -12,7 +12,7 @@ from tests.domains.agents import harness as h
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 DRAFT = "Nine days are left."
 GOOD = {"groundedness": 0.9, "safety": 1, "tone": 0.8}

@@ -10,7 +10,7 @@ from pytest_evarness.domains.agents.node.knowledge import score_of
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 
 def docs(*scores: float | None) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from pytest_evarness.core.case import Budget
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 PARIS = {"id": "w1", "subject": "Paris", "text": "Paris is the capital of France."}
 SEARCH = {"action": {"tool": "web.search", "input": "capital of France"}}

@@ -11,7 +11,7 @@ from tests.domains.agents import harness as h
 from tests.effort import calls_of
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 DOCS = (
     {"id": "a", "subject": "Deploy 4.12", "text": "The checkout failed at 10:31 after the deploy."},

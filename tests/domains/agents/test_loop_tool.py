@@ -10,7 +10,7 @@ import pytest
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 IN: tuple[str, dict[str, Any]] = ("input", {})
 OUT: tuple[str, dict[str, Any]] = ("output", {})

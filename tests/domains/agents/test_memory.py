@@ -10,7 +10,7 @@ from pytest_evarness.domains.agents.memory import salience_of, stated_facts, sta
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 Nodes = list[tuple[str, dict[str, Any]]]
 

@@ -10,7 +10,7 @@ from pytest_evarness.core.c1 import sha256_text
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 
 def ask(config: dict[str, Any] | None = None, **environment: Any) -> Run:

@@ -12,7 +12,7 @@ from pytest_evarness.domains.agents.node.observe import METRICS
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 RESPOND = {"text": "Nine days.", "cost_usd": 0.02, "latency_ms": 700}
 

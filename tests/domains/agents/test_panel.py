@@ -12,7 +12,7 @@ from pytest_evarness.source.number import WrittenFloat
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 DRAFT = "Nine days are left."
 

@@ -9,7 +9,7 @@ import pytest
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 
 def gate(text: str, config: dict[str, Any], **environment: Any) -> Run:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evarness.core.execution import Run, execute
+from pytest_evarness.core.execution import execute
 from pytest_evarness.core.graph import parse_graph
 from pytest_evarness.core.interfaces import NodeBlocked
 from pytest_evarness.core.registry import Registry, load_registry
@@ -18,6 +18,9 @@ from pytest_evarness.domains.agents.extension import INTERCEPTOR_RULE, REDACTION
 from pytest_evarness.domains.agents.personal import MAX_ENTERED, redact
 from tests.domains.agents import harness as h
 from tests.effort import calls_of
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.run import Run
 
 TEXT = "ada@example.org, 078-05-1120, 555-123-4567, 4111 1111 1111 1111"
 CLEAN = "[EMAIL], [SSN], [PHONE], [CREDIT_CARD]"

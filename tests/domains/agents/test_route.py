@@ -10,7 +10,7 @@ from pytest_evarness.domains.agents.node.route import has_word
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
+    from pytest_evarness.core.run import Run
 
 RULES = [{"route": "mail", "keywords": ["send", "mail"]}, {"route": "ask", "keywords": ["?"]}]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +11,9 @@ import pytest
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
+    from collections.abc import Callable, Iterator
+
+    from pytest_evarness.core.run import Run
 
 MODULE = "evarness_test_steps"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +12,9 @@ from pytest_evarness.errors import InputError
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
-    from pytest_evarness.core.execution import Run
+    from pathlib import Path
+
+    from pytest_evarness.core.run import Run
 
 TIERS = {
     "frontier": {"destination": "cloud", "provider": "sim:frontier-v1", "level": 3},

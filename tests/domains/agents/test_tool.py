@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evarness.core.execution import Run, execute
+from pytest_evarness.core.execution import execute
 from pytest_evarness.core.interfaces import NodeBlocked
 from pytest_evarness.domains.agents.gateway import Request, call_tool, documents_of
 from pytest_evarness.domains.agents.text import digest_of_value
 from tests.domains.agents import harness as h
+
+if TYPE_CHECKING:
+    from pytest_evarness.core.run import Run
 
 SEARCH = {"email.search": [{"result": [{"id": "m1", "subject": "S", "snippet": "found"}]}]}
 
