@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-__all__ = ["calls_of"]
+__all__ = ["calls_of", "lines_of"]
 
 
 def calls_of(work: Callable[[], object]) -> int:
@@ -31,4 +31,23 @@ def calls_of(work: Callable[[], object]) -> int:
         work()
     finally:
         sys.setprofile(before)
+    return count
+
+
+def lines_of(work: Callable[[], object]) -> int:
+    """Lines of Python that ``work`` runs in this thread: loops without calls count as well."""
+    count = 0
+
+    def watch(frame: FrameType, event: str, arg: Any) -> Any:
+        nonlocal count
+        del frame, arg
+        count += event == "line"
+        return watch
+
+    before = sys.gettrace()
+    sys.settrace(watch)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
     return count

@@ -12,6 +12,7 @@ import json
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pytest_evarness.core.json import kind_of, shown
@@ -118,6 +119,10 @@ class Hit:
         if self.why is not None:
             return self.why
         return next((why for _, _, why in self.wanted if why is not None), None)
+
+    def combinations(self) -> int:
+        """How many bindings its candidate values make; 1 where there are none."""
+        return prod(len(keys) for _, keys, _ in self.wanted)
 
     def test(self, parts: Sequence[Any], values: Mapping[str, Any]) -> Verdict:
         """Whether the event matches under one binding.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -156,17 +157,22 @@ class Evaluator:
         payloads: Sequence[Any],
         gaps: list[int],
     ) -> None:
-        start = 0
         table = self._kept
         table.ends = []
-        for gap in [*gaps, len(events) + 1]:
-            stop = min(gap, len(events))
+        alive = len(self.monitors)
+        count = len(events)
+        starts = sorted({0, *gaps, *range(_CHUNK, count, _CHUNK)})
+        missing = set(gaps)
+        for start, stop in pairwise([*starts, max(count, starts[-1])]):
+            left = [monitor for monitor in self.monitors if not monitor.done]
+            if start in missing:
+                for monitor in left:
+                    monitor.gap(start - 0.5)
+            if len(left) < alive:
+                # What is decided for good, or was given up, is not asked again.
+                alive = len(left)
+                table = _Types(self, skip_done=True)
             _run(table, events[start:stop], types[start:stop], payloads[start:stop], start)
-            start = stop
-            if gap <= len(events):
-                for monitor in self.monitors:
-                    if not monitor.done:
-                        monitor.gap(gap - 0.5)
 
     def handle(self, at: int, role: int, chosen: tuple[tuple[int, frozenset[str]], ...]) -> Handle:
         """The closure for one role, given its alternatives that can match and what is known."""
@@ -335,7 +341,8 @@ def _run_regular(table: _Types, events: Sequence[TraceEvent], start: int) -> boo
     index = start
     for event in events:
         payload = event["payload"]
-        if event["seq"] != index or type(payload) is not dict:
+        seq = event["seq"]
+        if seq != index or type(seq) is not int or type(payload) is not dict:
             return False
         one, two, three, cells = table[event["type"]]
         if one is None:
@@ -365,14 +372,19 @@ def _run(
     payloads: Sequence[Any],
     start: int,
 ) -> None:
-    """The same for events whose numbering and payloads were looked at before."""
-    index = start
+    """The same for events whose numbering and payloads were looked at before.
+
+    One without a payload is judged by nothing: what it does not say is no evidence of absence.
+    """
+    index = start - 1
     for event, name, payload in zip(events, types, payloads, strict=True):
+        index += 1
+        if payload is None:
+            continue
         cells = table[name][3]
         handles = cells.everything() if isinstance(cells, _Cells) else cells
         for handle in handles:
             handle(payload, event, index)
-        index += 1
 
 
 def _covered(events: Sequence[TraceEvent], coverage: frozenset[str]) -> list[int] | None:
@@ -515,7 +527,10 @@ class _Cells(dict[Any, list[Handle]]):
 def _columns(
     events: Sequence[TraceEvent],
 ) -> tuple[Sequence[TraceEvent], list[str], list[Any], list[str]]:
-    """Types and payloads of well-formed events; what is not well-formed is replaced and named."""
+    """Types and payloads of well-formed events; what is not well-formed is replaced and named.
+
+    The payload of an event that is not well-formed is None.
+    """
     try:
         types = list(map(itemgetter("type"), events))
         payloads = list(map(itemgetter("payload"), events))
@@ -524,6 +539,7 @@ def _columns(
     except (KeyError, TypeError):
         pass
     kept: list[TraceEvent] = []
+    payloads = []
     faults: list[str] = []
     for index, event in enumerate(events):
         record = _mapping(event)
@@ -533,9 +549,10 @@ def _columns(
                 f"event {index} needs a type and a payload, met a {kind_of(name)} and a"
                 f" {kind_of(payload)}"
             )
-            name, payload = (name if isinstance(name, str) else ""), {}
-        kept.append({**record, "type": name, "payload": _plain(payload)})
-    return kept, [event["type"] for event in kept], [event["payload"] for event in kept], faults
+            name, payload = (name if isinstance(name, str) else ""), None
+        payloads.append(_plain(payload))
+        kept.append({**record, "type": name, "payload": payloads[-1] or {}})
+    return kept, [event["type"] for event in kept], payloads, faults
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -564,6 +581,8 @@ def _gaps(seqs: list[Any], declared: Sequence[tuple[int, int]]) -> tuple[list[in
     """Indexes before which events are missing, and faults of the numbering."""
     gaps: set[int] = set()
     faults: list[str] = []
+    ranges = _joined(declared)
+    at = 0
     before = -1
     for index, seq in enumerate(seqs):
         if not isinstance(seq, int) or isinstance(seq, bool):
@@ -575,14 +594,26 @@ def _gaps(seqs: list[Any], declared: Sequence[tuple[int, int]]) -> tuple[list[in
         low = min(before + 1, seq)
         if seq > before + 1:
             gaps.add(index)
-        for first, end in declared:
-            if first <= seq and end >= low - (index > 0):
-                gaps.add(index)
+        # Numbers grow: what ends before this event matters to none that follows.
+        while at < len(ranges) and ranges[at][1] < low - (index > 0):
+            at += 1
+        if at < len(ranges) and ranges[at][0] <= seq:
+            gaps.add(index)
         before = seq
-    for _, end in declared:
-        if end >= before:
-            gaps.add(len(seqs))
+    if ranges and ranges[-1][1] >= before:
+        gaps.add(len(seqs))
     return sorted(gaps), faults
+
+
+def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same numbers as ranges that are sorted and do not overlap."""
+    joined: list[tuple[int, int]] = []
+    for first, end in sorted(ranges):
+        if joined and first <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((first, end))
+    return joined
 
 
 def _seq(events: Sequence[TraceEvent], index: int) -> int | None:

@@ -383,13 +383,15 @@ class Library:
             _raise(list(near_errors))
         files = [*self.files, *near_files]
         found = []
-        for name in {
+        named = {
             name
             for file in files
             if file.label != "packaged"
             for name, contract in file.contracts.items()
             if contract.applies_to is not None
-        }:
+        }
+        # In order, as the first one that is broken is what the item of the file says.
+        for name in sorted(named):
             candidates = [file for file in files if name in file.contracts]
             winner = self._kept_winner(name, candidates)
             applies_to = winner.applies_to
@@ -397,7 +399,7 @@ class Library:
                 continue
             if applies_to.why_not(facts) is None:
                 found.append(name)
-        return sorted(found)
+        return found
 
     def meet(
         self, tools: Iterable[str], aliases: Mapping[str, str], tags: Iterable[str] = ()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,7 @@ from pytest_evarness.core.outcome import Cause, Outcome
 from pytest_evarness.core.registry import packaged_registry
 from pytest_evarness.core.trace import Trace
 from tests.contract.oracle import plain_registry
+from tests.effort import calls_of, lines_of
 
 if TYPE_CHECKING:
     from pytest_evarness.core.finding import Finding
@@ -59,7 +61,9 @@ def word(body: Any, *events: dict[str, Any], **more: Any) -> str:
     return "vacuous" if finding.vacuous else finding.outcome.word
 
 
+CALLED = ev("tool_called")
 CALL = {"type": "tool_called"}
+HELD = {"p": {"contains": "$x"}, "q": {"contains": "$y"}}
 SEND = {"type": "tool_called", "where": {"tool": "email.send"}}
 GRANT = {"type": "approval_granted"}
 END = ev("run_finished")
@@ -361,6 +365,50 @@ def test_open_bindings_are_bounded(body: Any, monkeypatch: pytest.MonkeyPatch) -
     assert finding.reason.endswith("more than 10 bindings are open at once")
 
 
+@pytest.mark.parametrize("chain", [[], [CALL]])
+def test_bindings_that_lists_make_are_counted_before_they_are_made(chain: list[Any]) -> None:
+    first = [{"type": "page_fetched", "where": HELD}, *chain]
+    bound = {**GRANT, "bind": {"x": "x", "y": "y"}}
+    body = {"precedes": {"first": first if chain else first[0], "second": bound}}
+
+    def work(size: int) -> Finding:
+        p, q = ([f"{name}{at}" for at in range(size)] for name in "pq")
+        return judge(body, trace(ev("page_fetched", p=p, q=q), END))
+
+    assert work(3).outcome is Outcome.PASS
+    # A billion pairs.
+    assert calls_of(lambda: work(30_000)) < 1_000_000
+    assert work(30_000).causes == (Cause.EVALUATOR_ERROR,)
+
+
+# -- work grows with the trace, and not with its square
+
+
+def _gapped(size: int) -> tuple[Any, Trace]:
+    events = [{"seq": 2 * at, **CALLED} for at in range(size)]
+    gaps = tuple((2 * at + 1, 2 * at + 1) for at in range(size))
+    return {"never": SEND}, Trace(events, closed=True, gaps=gaps)
+
+
+def _crowded(size: int) -> tuple[Any, Trace]:
+    events = [ev("tool_called", id=f"c{at}") for at in range(size)]
+    when = {**CALL, "bind": {"i": "id"}}
+    answered = {"when": when, "then": {**GRANT, "where": {"id": "$i"}}, "within": {"events": 9**9}}
+    return {"leads_to": answered}, trace(*events, gaps=((10**7, 10**7),))
+
+
+@pytest.mark.parametrize("made", [_gapped, _crowded])
+def test_twice_the_trace_is_twice_the_work(
+    made: Callable[[int], tuple[Any, Trace]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Monitor, "max_bindings", 10)
+    lines = []
+    for size in (400, 800):
+        body, evidence = made(size)
+        lines.append(lines_of(partial(judge, body, evidence)))
+    assert lines[1] / lines[0] < 2.2
+
+
 # -- a trace that is itself malformed
 
 
@@ -376,6 +424,30 @@ def test_a_broken_numbering_passes_nothing(seqs: Sequence[Any]) -> None:
         assert finding.causes == (Cause.MALFORMED_EVIDENCE,), body
     assert judge({"at_most": {"n": 0, "of": CALL}}, broken).outcome is Outcome.INDETERMINATE
     assert judge({"never": CALL}, broken).outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize("seq", [True, 1.0])
+def test_a_number_that_only_equals_the_right_one_is_malformed(seq: Any) -> None:
+    def numbered(second: Any) -> Trace:
+        return Trace([{"seq": 0, **CALLED}, {"seq": second, **END}], closed=True)
+
+    assert judge({"never": SEND}, numbered(1)).outcome is Outcome.PASS
+    assert judge({"never": SEND}, numbered(seq)).causes == (Cause.MALFORMED_EVIDENCE,)
+
+
+@pytest.mark.parametrize("payload", [None, [], "x", 1])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"never": {**CALL, "where": {"ok": {"exists": False}}}},
+        {"every": {"match": CALL, "where": {"ok": True}}},
+    ],
+)
+def test_a_payload_that_is_not_there_is_no_evidence_of_an_absence(body: Any, payload: Any) -> None:
+    broken = {"type": "tool_called", "node_id": None, "payload": payload}
+    assert judge(body, trace(broken, END)).causes == (Cause.MALFORMED_EVIDENCE,)
+    # The twin: what another event says stands.
+    assert judge(body, trace(broken, ev("tool_called"), END)).outcome is Outcome.FAIL
 
 
 def test_an_event_after_the_end_is_malformed() -> None:

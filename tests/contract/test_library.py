@@ -452,6 +452,19 @@ def test_a_library_brings_what_says_that_it_is_for_the_case(
     assert found == (["ends"] if is_pulled_in else [])
 
 
+def test_which_of_many_broken_ones_is_told_does_not_depend_on_the_hash_seed(
+    root: Path, registry: Registry
+) -> None:
+    # With so many, an order by hash would begin with the first name once in two hundred times.
+    names = [f"c{at:03}" for at in range(200)]
+    for place, name in (("beside/contracts.yaml", "a"), ("var.yaml", "b")):
+        body = f"{{applies_to: {{always: true}}, assert: {{never: {{type: custom.{name}}}}}}}"
+        write(root, place, "contracts:\n" + "".join(f"  {one}: {body}\n" for one in names))
+    found = library(root, registry, EVARNESS_CONTRACTS="var.yaml")
+    with pytest.raises(InputError, match=r"c000\b"):
+        found.pulled_in(EMAIL, [root / "beside"])
+
+
 def test_packaged_contracts_judge_only_where_they_are_named(root: Path, registry: Registry) -> None:
     facts = CaseFacts(node_types=frozenset({"interceptor"}))
     found = library(root, registry)

@@ -419,6 +419,23 @@ def test_the_decisive_event_is_the_first_prefix_with_the_final_outcome(name: str
     agrees()
 
 
+@pytest.mark.parametrize("name", ["never after until bound", "never between bound"])
+def test_a_scope_that_was_closed_for_a_value_opens_again_for_all(name: str) -> None:
+    """Two scopes of unknown values: what ended in the first is looked for again in the second."""
+    steps: list[tuple[str, Key]] = [
+        ("Q", UNKNOWN),
+        ("R", "a"),
+        ("Q", UNKNOWN),
+        ("P", "a"),
+        ("R", "a"),
+    ]
+    for count in range(1, len(steps) + 1):
+        case = Case([{role: (key, True)} for role, key in steps[:count]], keys=EVERY)
+        check(BY_NAME[name], case)
+    second = Case([{role: (key, True)} for role, key in steps[:2] + steps[3:]], keys=EVERY)
+    assert judged(second, BY_NAME[name]).outcome is Outcome.PASS
+
+
 def test_the_comparison_would_notice_a_wrong_scan() -> None:
     form = replace(BY_NAME["precedes"], satisfied=partial(ref.precedes, k=1, fresh=True))
     case = Case([{"A1": (None, True)}, {"B": (None, True)}, {"B": (None, True)}])

@@ -28,6 +28,7 @@ class _AtMost(Monitor):
         self.w_counts: dict[Any, int] = {}
         self.b_counts = self.w_counts
         self.unplaced = 0  # events that may belong to any tuple
+        self.most = 0  # the largest count, once there is such an event
         if self.holes[0] is not None:
             self.hurt = True
             self.note_hole(0)
@@ -74,6 +75,7 @@ class _AtMost(Monitor):
     def worst(self, key: Any, *, counted: bool) -> None:
         if not counted:
             self.w_counts[key] = self.w_counts.get(key, 0) + 1
+        self.most = max(self.most, self.w_counts[key])
         if self.w_counts[key] + self.unplaced > self.n:
             self.hurt = True
 
@@ -82,8 +84,11 @@ class _AtMost(Monitor):
         if is_sure and self.n == 0:
             self.fail((index,), index)
             return
+        if not self.unplaced:
+            # From here on `worst` keeps it: looking through all for each event would be quadratic.
+            self.most = max(self.w_counts.values(), default=0)
         self.unplaced += 1
-        if max(self.w_counts.values(), default=0) + self.unplaced > self.n:
+        if self.most + self.unplaced > self.n:
             self.hurt = True
 
     def maybe(self, hit: Hit, payload: Any, index: int) -> None:

@@ -108,7 +108,7 @@ class _LeadsTo(Monitor):
     def opened(self, key: Any, payload: Any, index: int) -> None:
         if self.needs_values and key not in self.values:
             self.values[key] = {name: path.get(payload) for name, path in self.paths.items()}
-        if len(self.w_open) > self.max_bindings:
+        if len(self.w_open) > self.max_bindings and not self.done:
             if self.within is not None:
                 self.expire((), index - 1)
             self.give_up()

@@ -171,6 +171,9 @@ class _Precedes(Monitor):
         return handle
 
     def maybe_first(self, hit: Hit, index: int) -> None:
+        if hit.combinations() > self.max_bindings:
+            self.give_up()
+            return
         # A single plain A is a hit only because something about it is in doubt.
         self.note_hit(index, hit)
         self.part()
@@ -326,6 +329,9 @@ class _Precedes(Monitor):
         if hit.branches:
             for branch in hit.branches:
                 self.first_hit(branch, stage, mask, index)
+            return
+        if hit.combinations() > self.max_bindings:
+            self.give_up()
             return
         doubt = hit.doubt()
         constrained = [(mask[at], keys) for at, keys, why in hit.wanted if why is None]
