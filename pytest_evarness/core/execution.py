@@ -26,6 +26,7 @@ from pytest_evarness.core.interfaces import (
     RunPaused,
     RunTotals,
     ServiceDownError,
+    UndecidedError,
 )
 from pytest_evarness.core.interpreter import own_builtins
 from pytest_evarness.core.logged import logged_without_secrets
@@ -390,6 +391,8 @@ class _Engine:
             self._check_standing()
             if is_custom:
                 self.raised = lines_of(error)
+            if isinstance(error, UndecidedError) and not is_custom:
+                raise _MachineError(str(error)) from error
             if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
                 raise _MachineError(_reason(error)) from error
             raise _CrashError(_reason(error)) from error

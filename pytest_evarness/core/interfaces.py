@@ -54,6 +54,7 @@ __all__ = [
     "Shape",
     "ShapingDomain",
     "TraceImporter",
+    "UndecidedError",
     "World",
     "WorldHost",
     "WorldMaker",
@@ -113,6 +114,14 @@ class ServiceDownError(Exception):
         super().__init__(f"service {service}: {why}")
         self.service = service
         self.why = why
+
+
+class UndecidedError(Exception):
+    """What a node had to find out was not found out, such as whether a slow expression matches.
+
+    Another machine might know, so it says nothing of the harness: the run ends ``unfinished``, its
+    trace open. A user's own step that raises it has failed like with any other exception.
+    """
 
 
 # -- what a node sees --------------------------------------------------------------------------

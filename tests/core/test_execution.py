@@ -15,6 +15,7 @@ from pytest_evarness.core.case import Budget, CompiledCase
 from pytest_evarness.core.domain import PlainDomain
 from pytest_evarness.core.event import Event, EventType
 from pytest_evarness.core.execution import execute, impersonal, list_indeterminism
+from pytest_evarness.core.interfaces import UndecidedError
 from pytest_evarness.core.outcome import Cause
 from pytest_evarness.core.run import STATUSES, Run, trace_of
 from pytest_evarness.errors import InputError
@@ -528,6 +529,22 @@ def test_a_full_disk_says_nothing_of_the_harness(number: int, status: str) -> No
     assert run.status == status
     assert run.complete is (status == "failed")
     assert os.strerror(number) in (run.error or "")
+
+
+@pytest.mark.parametrize("is_custom", [False, True])
+def test_what_was_not_found_out_says_nothing_of_the_harness(is_custom: bool) -> None:
+    def search(inputs: Any, config: Any, context: Context) -> Any:
+        raise UndecidedError("the pattern took longer than 1 s")
+
+    registry = kernel_registry()
+    steps.add_type(registry, "search", search, traits=("custom",) if is_custom else ())
+    run = run_of(row("search"), registry)
+    # A step of the user's own cannot talk its way out of a failure.
+    assert run.status == ("failed" if is_custom else "unfinished")
+    assert run.complete is is_custom
+    assert "the pattern took longer than 1 s" in (run.error or "")
+    if not is_custom:
+        assert run.trace().open_cause is Cause.EVALUATOR_ERROR
 
 
 # -- nothing leaks from run to run -----------------------------------------------------------------

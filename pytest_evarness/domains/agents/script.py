@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_evarness.core.interfaces import UndecidedError
 from pytest_evarness.domains.agents.text import compact
 
 __all__ = ["PATTERN_SECONDS", "Call", "Rule", "Script", "compile_pattern", "left_over"]
@@ -14,7 +15,7 @@ _MAX_NAMED = 3
 _MAX_ASKED = 80
 
 PATTERN_SECONDS = 1.0
-"""An expression that needs longer than this is refused, whatever text it meets."""
+"""An expression that needs longer than this decides nothing, whatever text it meets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +195,7 @@ class Script:
             return pattern.search(text, timeout=PATTERN_SECONDS) is not None
         except TimeoutError:
             # Answering «no match» would pick another rule on a slow machine only.
-            raise TimeoutError(
+            raise UndecidedError(
                 f"{self.name}[{index}].match.pattern took longer than {PATTERN_SECONDS:g} s"
             ) from None
 
