@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
+from pytest_evarness.core import matcher
+from pytest_evarness.core.interfaces import UndecidedError
 from pytest_evarness.domains.agents import schema as module
+from pytest_evarness.domains.agents.formats import FORMATS
 from pytest_evarness.domains.agents.schema import schema_faults, validator_of, violation
+from tests.domains.agents import harness as h
+from tests.effort import calls_of
 
 RICH: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -149,7 +154,7 @@ def test_what_would_hold_nothing_or_nobody_is_refused(
         {},
         {"properties": {"typ": {}, "$ref": {"type": "string"}, "requird": True}},
         {"const": {"$ref": "https://x.example"}, "enum": [{"typ": 1}]},
-        {"$ref": "#"},
+        {"items": {"$ref": "#"}},
         {"$ref": "#/$defs/a~1b%20c", "$defs": {"a/b c": {}}},
         {"$ref": "#y", "$defs": {"y": {"$anchor": "y"}}},
         {"items": {"$ref": "#/allOf/0"}, "allOf": [{}]},
@@ -185,11 +190,247 @@ JSON = st.recursive(
 )
 
 
+VALUES: tuple[Any, ...] = (None, True, 0, 1.5, -3, "", "ab", [], [1, 1.0], {"a": {"b": 1}, "x-": 2})
+
+
 @settings(max_examples=200, deadline=None)
 @given(JSON)
 def test_any_value_is_a_usable_schema_or_has_a_fault(schema: Any) -> None:
     if not schema_faults(schema):
-        Draft202012Validator.check_schema(schema)
+        for value in VALUES:
+            violation(validator_of(schema), value)
+
+
+# Schemas that mean something, references in every direction among them.
+NAMES = st.sampled_from(["a", "b", "x-"])
+REFERENCES = st.sampled_from(["#", "#/$defs/a", "#/$defs/b", "#/properties/a", "#/not", "#/items"])
+NUMBERS = st.sampled_from([1, 2, 0.5, 3])
+
+
+def mappings(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.dictionaries(NAMES, inner, max_size=2)
+
+
+LEAVES = st.one_of(
+    st.fixed_dictionaries({"$ref": REFERENCES}),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(["object", "array", "integer", "number", "string"]),
+            "minimum": NUMBERS,
+            "multipleOf": NUMBERS,
+            "uniqueItems": st.booleans(),
+            "pattern": st.sampled_from(["a", "^b", "^x-"]),
+            "required": st.lists(NAMES, unique=True, max_size=1),
+        },
+    ),
+)
+SCHEMAS = st.recursive(
+    LEAVES,
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "$ref": REFERENCES,
+            "properties": mappings(inner),
+            "patternProperties": st.dictionaries(
+                st.sampled_from(["^x-", "a|b", "[ab]"]), inner, max_size=2
+            ),
+            "additionalProperties": st.booleans() | inner,
+            "unevaluatedProperties": st.booleans() | inner,
+            "dependentSchemas": mappings(inner),
+            "items": inner,
+            "not": inner,
+            "allOf": st.lists(inner, min_size=1, max_size=2),
+            "anyOf": st.lists(inner, min_size=1, max_size=2),
+            "oneOf": st.lists(inner, min_size=1, max_size=2),
+            "if": inner,
+        },
+    ),
+    max_leaves=8,
+)
+WHOLE = st.builds(lambda schema, defs: {**schema, "$defs": defs}, SCHEMAS, mappings(SCHEMAS))
+MET = st.recursive(
+    st.sampled_from([1, 1.0, 2, 0.5, -1, "a", "b", "x-a", True]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(WHOLE, MET)
+def test_the_keywords_of_ours_say_what_the_library_says(schema: Any, value: Any) -> None:
+    # Their bounds are what differs; and that a schema without a fault can be asked at all.
+    if not schema_faults(schema):
+        expected = Draft202012Validator(schema).is_valid(value)
+        assert (violation(validator_of(schema), value) is None) is expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "path"),
+    [
+        ({"$ref": "#"}, ("$ref",)),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#"}}}, ("$ref",)),
+        ({"$defs": {"a": {"$ref": "#/$defs/a"}}}, ("$defs", "a", "$ref")),
+        ({"$defs": {"a": {"$dynamicRef": "#a", "$dynamicAnchor": "a"}}}, ("$defs", "a")),
+        ({"$defs": {"a": {"$ref": "#x", "$anchor": "x"}}}, ("$defs", "a", "$ref")),
+        ({"allOf": [{"anyOf": [{"$ref": "#"}]}]}, ("allOf", 0, "anyOf", 0, "$ref")),
+        ({"not": {"$ref": "#"}}, ("not", "$ref")),
+        ({"if": {"$ref": "#"}}, ("if", "$ref")),
+        ({"if": {}, "else": {"oneOf": [{"$ref": "#"}]}}, ("else", "oneOf", 0, "$ref")),
+        ({"dependentSchemas": {"a": {"$ref": "#"}}}, ("dependentSchemas", "a", "$ref")),
+    ],
+)
+def test_a_circle_that_never_steps_into_the_value_is_refused(
+    schema: Any, path: tuple[str | int, ...]
+) -> None:
+    (fault,) = schema_faults(schema)
+    assert fault.path[: len(path)] == path
+    assert fault.problem == "the reference leads back to itself with no step into the value"
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["properties", "patternProperties", "items", "prefixItems", "contains", "propertyNames"],
+)
+def test_a_circle_that_steps_into_the_value_ends(step: str) -> None:
+    # The twin: such schemas describe trees.
+    inner: Any = {"$ref": "#"}
+    inner = {"a": inner} if step.endswith("roperties") else inner
+    schema = {"type": ["object", "array", "string"], step: [inner] if "fix" in step else inner}
+    assert schema_faults(schema) == []
+    assert violation(validator_of(schema), {"a": {"a": {}}}) is None
+    assert violation(validator_of(schema), {"a": {"a": [[["a"]]]}}) is None
+
+
+def test_a_library_that_follows_a_circle_never_comes_back() -> None:
+    # The twin: what the refusal prevents.
+    with pytest.raises(RecursionError):
+        Draft202012Validator({"$ref": "#"}).is_valid(1)
+
+
+SLOW = r"^(?:a|aa)+$"
+"""Takes as many steps as there are ways to cut the text."""
+LONG = "a" * 60 + "!"
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"pattern": SLOW}, LONG),
+        ({"patternProperties": {SLOW: {}}}, {LONG: 1}),
+        ({"patternProperties": {SLOW: {}}, "additionalProperties": False}, {LONG: 1}),
+        ({"allOf": [{"patternProperties": {SLOW: {}}}], "unevaluatedProperties": False}, {LONG: 1}),
+        ({"anyOf": [{"pattern": SLOW}, {}]}, LONG),
+        ({"not": {"pattern": SLOW}}, LONG),
+    ],
+    ids=["pattern", "keys", "further", "unevaluated", "any", "not"],
+)
+def test_a_slow_expression_is_stopped_and_decides_nothing(
+    schema: Any, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matcher, "REGEX_SECONDS", 0.02)
+    assert schema_faults(schema) == []
+    with pytest.raises(UndecidedError, match=r"^the schema's pattern .* took longer than 0\.02 s"):
+        violation(validator_of(schema), value)
+
+
+def test_a_run_whose_schema_is_slow_is_unfinished(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matcher, "REGEX_SECONDS", 0.02)
+    config = {"format": "json", "schema": {"pattern": SLOW}}
+    graph = h.chain(("input", {}), ("output_parser", config), ("output", {}))
+    run = h.run(graph, {"user_input": f'"{LONG}"'})
+    assert run.status == "unfinished"
+    assert "took longer than" in (run.error or "")
+    assert h.run(graph, {"user_input": '"aaa"'}).status == "completed"
+
+
+@pytest.mark.parametrize("key", ["pattern", "patternProperties"])
+def test_what_is_no_expression_is_refused_where_it_stands(key: str) -> None:
+    schema = {"items": {key: "(" if key == "pattern" else {"(": {}}}}
+    (fault,) = schema_faults(schema)
+    assert fault.path == ("items", key, *(["("] if key != "pattern" else []))
+    assert fault.problem.startswith("is not an expression: ")
+
+
+def test_a_value_that_is_nested_too_deeply_fits_no_schema() -> None:
+    # How deep a value the library can follow differs between Pythons.
+    validator = validator_of({"items": {"$ref": "#"}})
+
+    def nested(levels: int) -> Any:
+        value: Any = []
+        for _ in range(levels - 1):
+            value = [value]
+        return value
+
+    assert violation(validator, nested(100)) is None
+    said = violation(validator, nested(101))
+    assert said == "the value is nested too deeply (at most 100 levels)"
+    assert violation(validator, nested(100_000)) == said
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "is_met"),
+    [
+        (0.01, 19.99, True),
+        (0.01, 19.999, False),
+        (0.1, 0.3, True),
+        (0.01, 1e308, True),
+        (3, 9.0, True),
+        (3, 10, False),
+        (0.5, True, True),
+        (1e-7, 1.0000001, True),
+    ],
+)
+def test_a_multiple_is_one_by_its_digits(rule: float, value: Any, is_met: bool) -> None:
+    found = violation(validator_of({"multipleOf": rule}), value)
+    assert found == (None if is_met else f"the value breaks 'multipleOf' ({rule})")
+
+
+def test_binary_fractions_would_say_otherwise() -> None:
+    # The twin: the price is refused that the shop asks.
+    assert not Draft202012Validator({"multipleOf": 0.01}).is_valid(19.99)
+
+
+@pytest.mark.parametrize(
+    ("value", "is_met"),
+    [
+        ([1, 1.0], False),
+        ([1, True], True),
+        ([[1], [True]], True),
+        ([0.0, -0.0], False),
+        ([{"a": 1, "b": 2}, {"b": 2.0, "a": 1}], False),
+        (["1", 1, None, "null"], True),
+        ({"a": 1, "b": 1}, True),
+    ],
+)
+def test_equal_entries_are_found_by_what_json_calls_equal(value: Any, is_met: bool) -> None:
+    assert (violation(validator_of({"uniqueItems": True}), value) is None) is is_met
+    assert violation(validator_of({"uniqueItems": False}), value) is None
+
+
+def test_twice_the_entries_are_twice_the_work() -> None:
+    validator = validator_of({"uniqueItems": True})
+
+    def work(size: int) -> int:
+        return calls_of(lambda: violation(validator, [{"a": number} for number in range(size)]))
+
+    assert work(400) < 3 * work(200)
+
+
+def test_a_format_that_holds_nobody_is_refused_by_name() -> None:
+    schema = {"properties": {"to": {"format": "e-mail"}, "at": {"format": "postcode"}}}
+    to, at = schema_faults(schema)
+    assert to.path == ("properties", "to", "format")
+    assert to.text.startswith("no value is held to this format (got 'e-mail'; known: date, ")
+    assert to.fix == "write 'email'"
+    assert at.fix == "use 'pattern'"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_format_holds_texts_to_it_and_nothing_else(name: str) -> None:
+    validator = validator_of({"format": name})
+    assert violation(validator, 5) is None
+    assert violation(validator, "a b^%") == f"the value breaks 'format' (\"{name}\")"
 
 
 @pytest.mark.parametrize(
