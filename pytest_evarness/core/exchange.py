@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -131,7 +132,13 @@ def _faults_of(error: Any) -> list[Fault]:
     if error.validator == "additionalProperties" and isinstance(error.instance, Mapping):
         known = sorted(error.schema.get("properties", {}))
         rule = f"known: {', '.join(known) or 'none'}"
-        further = sorted(set(error.instance) - set(known))
+        # The library looked for them in the same way: the schema is a plug-in's own.
+        admitted = [re.compile(source) for source in error.schema.get("patternProperties", ())]
+        further = sorted(
+            key
+            for key in set(error.instance) - set(known)
+            if not any(source.search(key) for source in admitted)
+        )
         return [
             Fault(
                 (*path, key),
