@@ -255,6 +255,20 @@ def test_a_layer_may_make_a_tool_stricter(tmp_path: Path) -> None:
     assert stacked(tmp_path, weak, STRICT) == stacked(tmp_path, STRICT, STRICT) == []
 
 
+@pytest.mark.parametrize("second", [5, [], None, {"side_effects": "write"}])
+def test_of_two_entries_with_one_id_only_that_is_told(tmp_path: Path, second: Any) -> None:
+    safeties = ({"side_effects": "write"}, second)
+    tools = [{"id": "email.send", "safety": safety} for safety in safeties]
+    (tmp_path / "tools.yaml").write_text(json.dumps({"tools": tools}), "utf-8")
+    ((_, fault),) = load(tmp_path, beside=(tmp_path,)).faults
+    assert ("the name is taken by tools[0]" in fault.text) is isinstance(second, dict)
+    # The twin: alone, an entry that is weaker than the packaged one is told as that.
+    weak = [{"id": "email.send", "safety": {"side_effects": "read"}}]
+    (tmp_path / "tools.yaml").write_text(json.dumps({"tools": weak}), "utf-8")
+    faults = load(tmp_path, beside=(tmp_path,)).faults
+    assert any("a layer takes no safety" in fault.text for _, fault in faults)
+
+
 def test_a_name_of_two_tools_of_one_file_is_told_once(tmp_path: Path) -> None:
     safety = {"side_effects": "read"}
     tools = [{"id": name, "aliases": ["Z"], "safety": safety} for name in ("x.y", "x.z")]
