@@ -178,6 +178,7 @@ def _text(written: Written, done: list[tuple[str, CaseResult]], root: Path) -> s
     from pytest_evarness.core.raised import own_place
     from pytest_evarness.report.graded import despite_lines, remarks_on
     from pytest_evarness.report.text import clean, one_line
+    from pytest_evarness.report.wording import causes_text, outcome_word
 
     lines = []
     for wanted in ("invalid", "indeterminate", "valid"):
@@ -189,9 +190,11 @@ def _text(written: Written, done: list[tuple[str, CaseResult]], root: Path) -> s
             for finding in judgement.findings:
                 if finding.outcome is not Outcome.PASS and finding.kind != "score":
                     mark = "*" if finding.id == judgement.primary else " "
+                    # Whether we broke, or what of the evidence was not there, is other repair work.
+                    causes = f" ({causes_text(finding.causes)})" if finding.causes else ""
                     lines.append(
-                        f" {mark} {finding.outcome.word:<13} {one_line(finding.id)}:"
-                        f" {one_line(finding.reason, 600)}"
+                        f" {mark} {outcome_word(finding):<13} {one_line(finding.id)}:"
+                        f" {one_line(finding.reason, 600)}{causes}"
                     )
                     place = own_place(result.run_a.raised, root)
                     if finding.kind == "expect" and place is not None:
@@ -230,6 +233,7 @@ def _json(written: Written, done: list[tuple[str, CaseResult]], code: int) -> st
                     {
                         "id": finding.id,
                         "outcome": finding.outcome.word,
+                        "causes": [str(cause.value) for cause in finding.causes],
                         "vacuous": finding.vacuous,
                         "reason": finding.reason,
                     }

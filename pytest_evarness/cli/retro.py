@@ -163,7 +163,7 @@ def _then_id(name: str, version: int | None) -> str:
 
 def _now(case: CaseAgain) -> Iterator[str]:
     from pytest_evarness.report.text import one_line
-    from pytest_evarness.report.wording import outcome_word
+    from pytest_evarness.report.wording import causes_text, outcome_word
 
     outcome = case.outcome
     yield f"now: {'nothing decides' if outcome is None else outcome.word} ({_LABEL.lower()})"
@@ -171,8 +171,9 @@ def _now(case: CaseAgain) -> Iterator[str]:
         finding = one.finding
         name = one_line(_then_id(finding.id, finding.version))
         draft = "" if one.decides else ", draft"
+        causes = f" ({causes_text(finding.causes)})" if finding.causes else ""
         reason = one_line(finding.reason, 600)
-        yield f"  {outcome_word(finding):<13} {name}{draft}{_change(one)}: {reason}"
+        yield f"  {outcome_word(finding):<13} {name}{draft}{_change(one)}: {reason}{causes}"
         for seq in finding.witness.events:
             text = finding.witness.context.get(str(seq))
             shown = text if isinstance(text, str) else f"seq {seq}"

@@ -208,9 +208,11 @@ def _text(
 ) -> Iterator[str]:
     from pytest_evarness.core.json import shown
     from pytest_evarness.report.text import clean, one_line
+    from pytest_evarness.report.wording import causes_text, outcome_word
 
     finding = sliced.finding
-    yield f"{one_line(target.judged.nodeid, 400)}: {finding.outcome.word}"
+    causes = f" ({causes_text(finding.causes)})" if finding.causes else ""
+    yield f"{one_line(target.judged.nodeid, 400)}: {outcome_word(finding)}{causes}"
     yield f"  {one_line(finding.reason, 600)}"
     rest = "" if sliced.is_minimal else "; not the fewest, the bound on work was reached"
     yield f"events: {len(target.trace.events)} -> {len(sliced.events)} ({sliced.steps} steps{rest})"

@@ -48,6 +48,32 @@ def test_a_pause_that_nobody_declared_exits_3(command: Command) -> None:
     assert done.json["verdict"]["pending"] == 1
 
 
+def test_what_was_not_there_is_told_from_an_evaluator_that_broke(command: Command) -> None:
+    words = ("prove", "pattern:approval_gated_send", *INLINE)
+    done = command(*words)
+    assert "indeterminate expect: " in done.out
+    (line,) = [one for one in done.out.splitlines() if " expect: " in one]
+    assert line.endswith("(unfinished_run)")
+    found = command(*words, "--json").json["cases"][0]["findings"]
+    causes = {one["id"]: one["causes"] for one in found}
+    assert (causes["expect"], causes["reproduces"]) == (["unfinished_run"], [])
+    # A contract that gets its own corpus wrong: we broke, and the harness did nothing.
+    Path("contracts").mkdir(exist_ok=True)
+    Path("contracts/mine.yaml").write_text(
+        "contracts:\n  wrong:\n    owner: o\n    rationale: r\n"
+        "    applies_to: {tools: [email.send]}\n"
+        "    assert: {never: {type: budget_breached}}\n"
+        "    corpus:\n      positive: {a: [{type: budget_breached}]}\n"
+        "      negative: {b: [{type: budget_breached}]}\n"
+        "      missing_evidence: {c: {events: [], uncovered: [budget_breached]}}\n",
+        encoding="utf-8",
+    )
+    out = command(*words, "--approve", "n3=approve").out
+    (line,) = [one for one in out.splitlines() if " wrong: " in one and "own corpus" in one]
+    assert line.startswith("   evaluator     wrong: ")
+    assert line.endswith("(evaluator_error)")
+
+
 def test_a_pattern_with_a_decision_holds(command: Command) -> None:
     done = command(
         "prove", "pattern:approval_gated_send", "--approve", "n3=approve", *INLINE, "--json"

@@ -137,6 +137,9 @@ def test_each_run_is_judged_by_how_it_ended(command: Command) -> None:
     }
     case = done.json["cases"][2]["now"]["findings"][0]["finding"]
     assert (case["causes"], case["leaning"]) == (["unfinished_run"], "fail")
+    lines = retro(command, path, ends).out.splitlines()
+    (line,) = [one for one in lines if one.startswith("  indeterminate sent@1 ")]
+    assert line.endswith(" (unfinished_run)")
 
 
 def test_a_type_that_cannot_occur_passes_only_vacuously(command: Command) -> None:

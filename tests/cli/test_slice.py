@@ -272,6 +272,9 @@ def test_an_undecided_finding_becomes_missing_evidence(command: Command) -> None
     assert (checked.code, checked.lines[0]["outcome"]) == (3, "indeterminate")
     text = Path("out/corpus.yaml").read_text(encoding="utf-8")
     assert "events: []" in text
+    shown = command("slice", path, "undecided::approval-precedes-send").out
+    head = "scenarios/send.yaml::undecided::approval-precedes-send: indeterminate (unfinished_run)"
+    assert shown.splitlines()[0] == head
 
 
 @pytest.mark.parametrize(
