@@ -36,6 +36,7 @@ _KINDS = "evarness, nodes, contracts or invariants"
 _SKIPPED_FOLDERS = frozenset({"build", "dist", "node_modules", "__pycache__"})
 _SCENARIOS = "scenarios"
 _CONTRACTS = "contracts"
+_TOOL_PATHS = ("tool", "capability")
 # PATH:LINE:COLUMN or PATH:LINE, as every message of ours begins that has a place.
 _PLACE = re.compile(r"(?P<path>[^\n]+?):(?P<line>\d+)(?::(?P<column>\d+))?: ")
 
@@ -396,11 +397,15 @@ def _library(engine: Engine, path: Path) -> Iterator[Remark]:
 
 
 def _unmet(engine: Engine, file: LibraryFile, folder: Path) -> Iterator[Remark]:
-    """Words of ``applies_to`` that no tool, or no tag so far, is known by."""
+    """Words of ``applies_to`` that no tool, or no tag so far, is known by, and of patterns."""
+    from pytest_evarness.core.registry import nearest
     from pytest_evarness.scenario.harness import Harnesses
     from pytest_evarness.scenario.reference import References
 
-    if all(contract.applies_to is None for contract in file.contracts.values()):
+    asked = {name: _tools_asked(contract) for name, contract in file.contracts.items()}
+    if not any(asked.values()) and all(
+        contract.applies_to is None for contract in file.contracts.values()
+    ):
         return
     settings = engine.settings
     harnesses = Harnesses(
@@ -419,6 +424,32 @@ def _unmet(engine: Engine, file: LibraryFile, folder: Path) -> Iterator[Remark]:
     for error in engine.library.unmet(file):
         # Without a name that was meant, it may be a tool whose manifest lies beside a scenario.
         yield _error(error, "error" if error.fix else "warning")
+    for name, words in asked.items():
+        for word in words:
+            # A name without a like may be that of a tool whose manifest lies beside a scenario.
+            near = None if word in tools else aliases.get(word) or nearest(word, tools)
+            if near is not None:
+                line = file.contracts[name].line
+                text = f"{name}: asks for a tool that is not known here (got '{word}'; '{near}' is)"
+                yield Remark(
+                    "warning", f"{file.shown}:{line}: {text}", file.shown, line, field=name
+                )
+
+
+def _tools_asked(contract: Contract) -> list[str]:
+    """Names of tools that its patterns compare with, each once."""
+    from pytest_evarness.contract.rule import roles_of
+
+    return list(
+        dict.fromkeys(
+            word
+            for _, role in roles_of(contract.rule)
+            for pattern in role
+            for path, matcher in pattern.where
+            if str(path) in _TOOL_PATHS
+            for word in _equal_to(matcher) or ()
+        )
+    )
 
 
 def _overlay(engine: Engine, path: Path) -> Iterator[Remark]:
@@ -521,7 +552,7 @@ def _dead_pattern(
     if tools is None:
         return None
     for path, matcher in pattern.where:
-        if str(path) in ("tool", "capability"):
+        if str(path) in _TOOL_PATHS:
             wanted = _equal_to(matcher)
             if wanted is not None and not tools.intersection(wanted):
                 return f"no node of it names the tool {_listed(wanted)}"

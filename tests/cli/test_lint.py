@@ -255,3 +255,25 @@ def test_a_manifest_that_fails_its_own_test_is_one_mistake(command: Command, fir
     assert command("lint", file).code == 1
     write("evarness/tools.yaml", tools.replace("COUNT", "1"))
     assert command("lint", file, first).code == 0
+
+
+@pytest.mark.parametrize(
+    ("tool", "meant"), [("email.sned", "email.send"), ("email.send", None), ("crm.pay", None)]
+)
+def test_a_library_that_asks_for_a_misspelt_tool_is_told_by_itself(
+    command: Command, tool: str, meant: str | None
+) -> None:
+    # A scenario that names it does not load; where none does yet, nothing else would say so.
+    Path("contracts").mkdir()
+    Path("contracts/a.yaml").write_text(
+        "contracts:\n  quiet: {status: draft, owner: o, rationale: r, assert: {never:"
+        f" {{type: tool_called, where: {{tool: {{in: [web.search, {tool}]}}}}}}}}}}\n",
+        encoding="utf-8",
+    )
+    done = command("lint", "contracts")
+    told = (
+        "contracts/a.yaml:2: warning: quiet: asks for a tool that is not known here"
+        f" (got '{tool}'; '{meant}' is)\n"
+    )
+    assert (done.code, told in done.out) == (0, meant is not None)
+    assert f"{1 if meant else 0} warning" in done.out
