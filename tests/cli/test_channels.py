@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.cli.conftest import Command
+    from tests.plugin.ran import Session
 
 NAME = "DESK_TOKEN"
 VALUE = "hunter22+live=key"
@@ -260,6 +261,30 @@ def test_no_command_shows_a_secret_or_lets_a_text_act(
     Path("attack.txt").write_text(ATTACKS[attack], encoding="utf-8")
     for name, text in every_surface(command, project, function):
         check_surface(name, text)
+
+
+@pytest.mark.parametrize("function", ["act", "fail"])
+def test_no_session_shows_a_secret_either(
+    session: Session, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    monkeypatch.setenv(NAME, VALUE)
+    files = {
+        "scenarios/s.yaml": scenario(function),
+        "scenarios/told.py": SCRIPT,
+        "evarness_channel_steps.py": STEPS,
+        "attack.txt": ATTACKS["xml"],
+    }
+    words = ("--evarness-junit=out.xml", "--junitxml=own.xml", "--log-file=live.log")
+    ran = session("-rA", "-vv", "--evarness-unsigned", *words, "-o", "log_cli=true", files=files)
+    assert ran.code == 1, ran.text
+    surfaces = {"terminal": ran.text, "statement": json.dumps(ran.statement, ensure_ascii=False)}
+    paths = [ran.root / name for name in ("out.xml", "own.xml", "live.log")]
+    paths += (ran.root / ".evarness").rglob("*.json*")
+    surfaces.update({path.name: path.read_text(encoding="utf-8") for path in paths})
+    assert "«secret:DESK_TOKEN»" in surfaces["terminal"]
+    for name, text in surfaces.items():
+        for form in FORMS:
+            assert form not in text, (name, form)
 
 
 def test_what_a_step_prints_is_no_result(command: Command, project: Path) -> None:
