@@ -6,7 +6,6 @@ No node can read a verdict here, and no fault of a node is swallowed: each ends 
 from __future__ import annotations
 
 import copy
-import errno
 import os
 import random
 import re
@@ -32,6 +31,13 @@ from pytest_evarness.core.interpreter import own_builtins
 from pytest_evarness.core.logged import logged_without_secrets
 from pytest_evarness.core.printed import printed_without_secrets
 from pytest_evarness.core.raised import Lines, lines_of
+from pytest_evarness.core.reason import (
+    CrashError,
+    is_of_the_machine,
+    made_plain,
+    message_of,
+    reason_of,
+)
 from pytest_evarness.core.run import EMPTY_WORLD, Run
 from pytest_evarness.core.sandbox import Guard
 from pytest_evarness.core.secret import Masker
@@ -60,7 +66,6 @@ __all__ = [
     "CUSTOM_TRAIT",
     "NOT_RUN_BEHIND",
     "execute",
-    "impersonal",
     "list_indeterminism",
 ]
 
@@ -125,7 +130,8 @@ def list_indeterminism(graph: Graph, environment: JsonObject, registry: Registry
     reasons: list[str] = []
     for name, inspect in registry.inspectors.items():
         try:
-            reasons.extend(inspect(graph, environment))
+            # A copy for each: what it does to it reaches neither the run nor the next one.
+            reasons.extend(inspect(graph, c1.cloned(environment)))
         except BaseException as error:  # noqa: BLE001 - a stranger's; not knowing is not "yes"
             pass_on(error)
             reasons.append(f"inspector {name} could not decide ({type(error).__name__})")
@@ -152,14 +158,6 @@ class _BreachError(SignalError):
         self.limit = limit
 
 
-class _CrashError(Exception):
-    """A node raised what no harness step raises."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
 class _OutsideError(SignalError):
     """The log or an observer broke: not the harness's fault, so never in its trace."""
 
@@ -173,7 +171,8 @@ class _MachineError(SignalError):
 
 
 _NOT_OF_THE_NODE = (KeyboardInterrupt, SystemExit, _OutsideError, OutOfTimeError, _BreachError)
-_OF_THE_MACHINE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
+_NEWS = (NodeBlocked, RunPaused, EnvironmentExhausted, ServiceDownError)
+"""What a node may raise on purpose."""
 
 
 class _Engine:
@@ -237,7 +236,7 @@ class _Engine:
         try:
             self._run_nodes()
         except NodeBlocked as blocked:
-            self._close("blocked", ("policy_violation", {"reason": str(blocked.reason)}))
+            self._close("blocked", ("policy_violation", {"reason": blocked.reason}))
         except RunPaused as paused:
             if self.observed is None:
                 self._pause(paused)
@@ -249,7 +248,7 @@ class _Engine:
             self.is_closing = True
             self._settle()
             self.status = "unfinished"
-            self.error = self.masker.text(impersonal(_printable(str(down))))
+            self.error = self.masker.text(message_of(down))
         except EnvironmentExhausted as exhausted:
             self.is_closing = True
             self._settle()
@@ -281,7 +280,7 @@ class _Engine:
         except _MachineError as machine:
             self.status = "unfinished"
             self.error = self.masker.text(f"while node {self.node_id} ran: {machine}")
-        except _CrashError as crash:
+        except CrashError as crash:
             self._close("failed", ("engine_error", {"reason": crash.reason}))
             if self.observed is None:
                 self.error = cast("str", self.events[-2].payload["reason"])
@@ -344,8 +343,7 @@ class _Engine:
             The node's inputs as its outputs, by port where both have it, else all of them.
         """
         self._settle()
-        reason = _printable(blocked.reason)
-        self.emit("policy_violation", {"reason": reason}, node.id)
+        self.emit("policy_violation", {"reason": blocked.reason}, node.id)
         if self.observed is None:
             # From here on every payload is marked, and the end state of the world is the one that
             # the block left: whatever follows has no way to change it.
@@ -371,7 +369,7 @@ class _Engine:
                 result = self._run_guarded(node_type, inputs, config, context)
             else:
                 self.deadline.may_interrupt = True
-                result = node_type.run(inputs, config, context)
+                result = _called(node_type, inputs, config, context)
         except _NOT_OF_THE_NODE as error:
             if isinstance(error, KeyboardInterrupt):
                 # By itself it says nothing of where the run was.
@@ -380,11 +378,16 @@ class _Engine:
         except (NodeBlocked, RunPaused, EnvironmentExhausted):
             self._check_standing()
             raise
+        except CrashError as crash:
+            self._check_standing()
+            if is_custom:
+                self.raised = lines_of(crash.__cause__ or crash)
+            raise
         except ServiceDownError as down:
             self._check_standing()
             # A step of the user's own may say so only of a service that is down.
             if is_custom and down.service not in self._problems():
-                raise _CrashError(_reason(down)) from down
+                raise CrashError(reason_of(down)) from down
             raise
         except BaseException as error:
             # Whatever a node raises ends in the trace, but for what this machine lacks.
@@ -392,14 +395,14 @@ class _Engine:
             if is_custom:
                 self.raised = lines_of(error)
             if isinstance(error, UndecidedError) and not is_custom:
-                raise _MachineError(str(error)) from error
-            if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
-                raise _MachineError(_reason(error)) from error
-            raise _CrashError(_reason(error)) from error
+                raise _MachineError(message_of(error)) from error
+            if is_of_the_machine(error):
+                raise _MachineError(reason_of(error)) from error
+            raise CrashError(reason_of(error)) from error
         finally:
             self.deadline.may_interrupt = False
         self._check_standing()
-        return _checked_outputs(node_type, result)
+        return cast("Mapping[str, Any]", result)
 
     def _run_guarded(
         self,
@@ -417,7 +420,7 @@ class _Engine:
                 try:
                     self.runs_custom = True
                     self.deadline.may_interrupt = True
-                    result = node_type.run(inputs, config, context)
+                    result = _called(node_type, inputs, config, context)
                 finally:
                     # Before the guard goes: its way out is not to be cut in two.
                     self.deadline.may_interrupt = False
@@ -496,8 +499,8 @@ class _Engine:
         self.is_closing = True
         self._settle()
         payload: dict[str, Json] = {
-            "prompt": _printable(paused.prompt),
-            "preview": _printable(paused.preview),
+            "prompt": paused.prompt,
+            "preview": paused.preview,
             "total_tokens": self._total_tokens(),
             "events": len(self.events) + 1,
         }
@@ -516,8 +519,6 @@ class _Engine:
         self.is_closing = True
         self._settle()
         for name, payload in last:
-            if "reason" in payload:
-                payload["reason"] = _printable(payload["reason"])
             self.emit(name, payload, self.node_id)
         self.emit(
             "run_failed",
@@ -545,7 +546,7 @@ class _Engine:
                 self.leftovers.extend(domain.leftovers(self.state(name)))
             except BaseException as error:  # noqa: BLE001 - a stranger's domain; the run is over
                 pass_on(error)
-                self.leftovers.append(f"domain {name}: {_reason(error)}")
+                self.leftovers.append(f"domain {name}: {reason_of(error)}")
         self.leftovers = [self.masker.text(entry) for entry in self.leftovers]
 
     def result(self, *, is_perturbed: bool, world_text: str = EMPTY_WORLD) -> Run:
@@ -864,19 +865,37 @@ class _Emitted(Sequence[TraceEvent]):
 # -- small parts ---------------------------------------------------------------------------------
 
 
+def _called(
+    node_type: NodeType, inputs: dict[str, list[Any]], config: Any, context: _Context
+) -> Mapping[str, Any]:
+    """What the node gives, by port; what is odd about its news or its outputs is its own crash.
+
+    Its classes run here, where a step of the user's own is guarded and can still be stopped.
+    """
+    try:
+        return _checked_outputs(node_type, node_type.run(inputs, config, context))
+    except _NEWS as news:
+        raise made_plain(news) from news
+
+
 def _checked_outputs(node_type: NodeType, result: Any) -> Mapping[str, Any]:
     if result is None and not node_type.outputs:
         return {}
     if not isinstance(result, Mapping):
         kind = type(result).__name__
-        raise _CrashError(f"TypeError: {node_type.name} must return a mapping by port (got {kind})")
+        raise CrashError(f"TypeError: {node_type.name} must return a mapping by port (got {kind})")
+    outputs: dict[str, Any] = {}
     for port in result:
         if port not in node_type.outputs:
             known = ", ".join(sorted(node_type.outputs)) or "none"
-            raise _CrashError(
-                f"TypeError: {node_type.name} has no output port {port!r} (ports: {known})"
+            shown = message_of(repr(port)) if isinstance(port, str) else type(port).__name__
+            raise CrashError(
+                f"TypeError: {node_type.name} has no output port {shown} (ports: {known})"
             )
-    return result
+        value = result[port]
+        # Several values arrive one by one; how a class of a node's own lists them is read once.
+        outputs[port] = [*value] if isinstance(value, list | tuple) else value
+    return outputs
 
 
 _ATOMS = (str, int, float, bool, bytes, type(None), re.Pattern)
@@ -900,36 +919,3 @@ def _is_unchangeable(value: Any) -> bool:
 
 def _text_of(value: Any) -> str:
     return value if isinstance(value, str) else c1.text(value)
-
-
-def _printable(value: Any) -> str:
-    """A text that can be emitted, whatever it was made of."""
-    text = value if isinstance(value, str) else str(value)
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-_ADDRESS = re.compile(r"0x[0-9A-Fa-f]+")
-# An absolute path, in quotes (it may then hold spaces) or after a space, a bracket or the like.
-# What follows a letter, a dot or a colon is part of something else, such as a URL.
-_QUOTED_PATH = re.compile(r"""(["'])(?:/|[A-Za-z]:[\\/]|\\\\)[^"'\n]*\1""")
-_PATH = re.compile(
-    r"""(?<![\w.:/\\~-])(?:/[^\s"'<>,;:()\[\]{}]+|[A-Za-z]:[\\/][^\s"'<>,;()\[\]{}]+)"""
-)
-
-
-def impersonal(text: str) -> str:
-    """``text`` without addresses of objects and absolute paths: they differ between two runs."""
-    text = _ADDRESS.sub("0x…", text)
-    text = _QUOTED_PATH.sub(r"\1<path>\1", text)
-    return _PATH.sub("<path>", text)
-
-
-def _reason(error: BaseException) -> str:
-    """Type and message, without what differs between two runs: addresses and absolute paths."""
-    try:
-        message = str(error)
-    except Exception:  # noqa: BLE001 - the node's own exception class; its run is what failed
-        message = "a message that cannot be written"
-    message = impersonal(_printable(message))
-    name = type(error).__name__
-    return f"{name}: {message}" if message else name

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from pytest_evarness.core.execution import impersonal
+from pytest_evarness.core.reason import impersonal
 from pytest_evarness.core.removal import remove_tree
 from pytest_evarness.core.run import Run
 from pytest_evarness.errors import EvarnessError

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_evarness.core.case import CompiledCase
-from pytest_evarness.core.execution import CUSTOM_TRAIT, execute, impersonal
+from pytest_evarness.core.execution import CUSTOM_TRAIT, execute
 from pytest_evarness.core.interfaces import WorldHost
 from pytest_evarness.core.leftover import Leftover
 from pytest_evarness.core.material import EMPTY_MATERIALS
 from pytest_evarness.core.mirror import HEAD, MARK
+from pytest_evarness.core.reason import impersonal
 from pytest_evarness.core.registry import Registry, load_registry
 from pytest_evarness.core.removal import remove_tree
 from pytest_evarness.errors import EvarnessError

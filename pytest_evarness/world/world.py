@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core import c1
 from pytest_evarness.core.clock import DEFAULT_START, parse_moment
-from pytest_evarness.core.execution import impersonal
 from pytest_evarness.core.interfaces import ServiceDownError
+from pytest_evarness.core.reason import impersonal
 from pytest_evarness.core.removal import remove_tree
 from pytest_evarness.core.secret import Masker
 from pytest_evarness.core.stranger import pass_on

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pytest
 
@@ -14,9 +14,16 @@ from pytest_evarness.core import c1
 from pytest_evarness.core.case import Budget, CompiledCase
 from pytest_evarness.core.domain import PlainDomain
 from pytest_evarness.core.event import Event, EventType
-from pytest_evarness.core.execution import execute, impersonal, list_indeterminism
-from pytest_evarness.core.interfaces import UndecidedError
+from pytest_evarness.core.execution import execute, list_indeterminism
+from pytest_evarness.core.interfaces import (
+    EnvironmentExhausted,
+    NodeBlocked,
+    RunPaused,
+    ServiceDownError,
+    UndecidedError,
+)
 from pytest_evarness.core.outcome import Cause
+from pytest_evarness.core.reason import impersonal
 from pytest_evarness.core.run import STATUSES, Run, trace_of
 from pytest_evarness.errors import InputError
 from tests.core import steps
@@ -32,7 +39,7 @@ from tests.core.building import (
 from tests.effort import calls_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pytest_evarness.core.graph import Graph
     from pytest_evarness.core.interfaces import Context, NodeRun
@@ -190,6 +197,77 @@ def test_a_message_that_cannot_be_written_or_encoded_is_still_an_end() -> None:
     assert plain(half).error == "ValueError: \\ud800"
 
 
+class _No(NodeBlocked):
+    """Its author forgot super().__init__."""
+
+    def __init__(self) -> None:
+        pass
+
+
+class _Silent:
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+class _FullDiskError(OSError):
+    errno = property(lambda self: 1 / 0)
+
+
+class _LoudError(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+_ODD: list[tuple[BaseException, str]] = [
+    (_No(), "_No: it was raised without its 'reason' (does its class call super().__init__?)"),
+    (NodeBlocked(cast("Any", _Silent())), "NodeBlocked: its 'reason' must be a text (got _Silent)"),
+    (RunPaused("p", cast("Any", None)), "RunPaused: its 'preview' must be a text (got None)"),
+    (
+        EnvironmentExhausted("llm", 1, cast("Any", float("nan"))),
+        "EnvironmentExhausted: its 'call' must be a number from 1 (got nan)",
+    ),
+    (
+        EnvironmentExhausted("llm", 10**400, 1),
+        "EnvironmentExhausted: its 'scripted' must be a number from 0 (got int)",
+    ),
+    (
+        EnvironmentExhausted(cast("Any", None), 1, 1),
+        "EnvironmentExhausted: its 'script' must be a text (got None)",
+    ),
+    (
+        ServiceDownError(cast("Any", []), "x"),
+        "ServiceDownError: its 'service' must be a text (got list)",
+    ),
+    (_FullDiskError("x"), "_FullDiskError: x"),
+    (_LoudError(), "_LoudError: a message that cannot be written"),
+]
+
+
+@pytest.mark.parametrize(("error", "reason"), _ODD, ids=lambda value: type(value).__name__)
+def test_an_odd_exception_of_a_node_is_its_crash(error: BaseException, reason: str) -> None:
+    def odd(inputs: Any, config: Any, context: Context) -> Mapping[str, Any]:
+        raise error
+
+    for run in (plain(odd), custom(odd)):
+        assert (run.status, run.error) == ("failed", reason)
+
+
+def test_half_a_surrogate_pair_in_the_news_of_a_node_is_written_as_an_escape() -> None:
+    def exhausted(inputs: Any, config: Any, context: Context) -> Mapping[str, Any]:
+        raise EnvironmentExhausted("x\ud800", 1, 2, "why \udfff")
+
+    def blocked(inputs: Any, config: Any, context: Context) -> Mapping[str, Any]:
+        raise NodeBlocked("no \ud800")
+
+    assert only(plain(exhausted), "script_exhausted").payload == {
+        "script": "x\\ud800",
+        "scripted": 1,
+        "call": 2,
+        "detail": "why \\udfff",
+    }
+    assert only(custom(blocked), "policy_violation").payload["reason"] == "no \\ud800"
+
+
 def test_a_base_exception_of_a_test_tool_is_a_crash_too() -> None:
     def skip(inputs: Any, config: Any, context: Context) -> Mapping[str, Any]:
         pytest.fail("as if the test itself had")
@@ -207,12 +285,26 @@ def test_a_wish_to_stop_the_program_is_never_caught(kind: type[BaseException]) -
             run(stop)
 
 
+class _Unlisted(dict[str, Any]):
+    def __iter__(self) -> Iterator[str]:
+        raise ZeroDivisionError("division by zero")
+
+
+class _Endless(list[int]):
+    def __iter__(self) -> Iterator[int]:
+        raise RuntimeError("no list")
+
+
 @pytest.mark.parametrize(
     ("result", "message"),
     [
         (None, "TypeError: mine must return a mapping by port (got NoneType)"),
         ([1], "TypeError: mine must return a mapping by port (got list)"),
         ({"uot": 1}, "TypeError: mine has no output port 'uot' (ports: out)"),
+        ({"/tmp/x 0xAF": 1}, "TypeError: mine has no output port '<path>' (ports: out)"),
+        ({object(): 1}, "TypeError: mine has no output port object (ports: out)"),
+        (_Unlisted(), "ZeroDivisionError: division by zero"),
+        ({"out": _Endless([1])}, "RuntimeError: no list"),
     ],
 )
 def test_a_node_that_returns_something_else_has_crashed(result: Any, message: str) -> None:
@@ -771,6 +863,23 @@ def test_inspectors_decide_whether_a_run_calls_itself_deterministic() -> None:
         "inspector a-broken could not decide (RuntimeError)",
         "it is live",
     ]
+
+
+def test_an_inspector_changes_nothing_of_the_run_that_it_looks_at() -> None:
+    registry = kernel_registry()
+
+    @registry.inspector("a-meddler")
+    def _meddle(graph: Graph, environment: JsonObject) -> list[str]:
+        cast("Any", environment)["user_input"] = "CHANGED"
+        return []
+
+    @registry.inspector("b-witness")
+    def _look(graph: Graph, environment: JsonObject) -> list[str]:
+        return [] if environment["user_input"] == "said" else ["it was changed"]
+
+    run = run_of(row("t_input", "t_output"), registry, environment={"user_input": "said"})
+    started = run.events[0].payload
+    assert (started["input"], started["deterministic"], run.output) == ("said", True, "said")
 
 
 # -- size ------------------------------------------------------------------------------------------
