@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from pytest_evarness.core.disguise import one_line
 from pytest_evarness.domains.agents.environment.tier import parse_tiers
 from pytest_evarness.domains.agents.layer import Layered, load_overlay, packaged
 from pytest_evarness.domains.agents.text import plain
 from pytest_evarness.errors import Fault
-from pytest_evarness.source.model import Strict, parse_model, unknown_key
+from pytest_evarness.source.model import Strict, parse_model, refuse, unknown_key
 from pytest_evarness.source.quote import shown
 
 if TYPE_CHECKING:
@@ -20,7 +21,15 @@ if TYPE_CHECKING:
 
 __all__ = ["load_wording", "tiers_of", "words_of"]
 
-_Word = Annotated[str, Field(pattern=r"\S", max_length=200)]
+
+def _seen(word: str) -> str:
+    if not one_line(word):
+        # Its plain form is empty, and would stand at the beginning of every text.
+        raise refuse("nothing of the word is seen", rule="at least one character that is")
+    return word
+
+
+_Word = Annotated[str, Field(pattern=r"\S", max_length=200), AfterValidator(_seen)]
 
 
 class _Words(Strict):

@@ -111,6 +111,7 @@ def test_a_layer_replaces_a_class_whole_and_leaves_the_others(tmp_path: Path) ->
     [
         ("classification: {intern: [a]}\n", "1:18", "unknown key"),
         ("classification: {secret: ['']}\n", "1:27", "has another form"),
+        ('classification: {secret: ["\\u00ad\\u200b"]}\n', "1:27", "nothing of the word is seen"),
         ("classification: [a]\n", "1:17", "must be a mapping"),
         ("classificatoin: {}\n", "1:1", "unknown key"),
         ("- a\n", "1:1", "must be a mapping"),

@@ -34,8 +34,10 @@ def has_word(text: str, keyword: str) -> bool:
     """True when ``keyword`` stands in ``text`` as a word, without regard to case.
 
     An end of the keyword that is a letter or digit must not touch another one, so a sign such as
-    ``?`` matches anywhere.
+    ``?`` matches anywhere. An empty keyword stands nowhere.
     """
+    if not keyword:
+        return False
     text, keyword = text.casefold(), keyword.casefold()
     start = text.find(keyword)
     while start >= 0:
