@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any
 
 from pydantic import AfterValidator, BeforeValidator
 
+from pytest_evarness.domains.agents.reading import (
+    UnreadableError,
+    bounded_integer,
+    read_json,
+)
 from pytest_evarness.source.model import refuse
 from pytest_evarness.source.number import WrittenFloat, exact
 from pytest_evarness.source.quote import quoted
@@ -21,7 +25,7 @@ HALF = Fraction(1, 2)
 MAX_ANSWER = 8_192
 """Characters of a raw answer; a longer one is none."""
 
-_MAX_NESTED = 200
+_TOO_MUCH = "its answer is too long, or nested too deeply"
 _MAX_DIGITS = 400
 _PLACES = 12
 
@@ -72,21 +76,6 @@ def unlike() -> AfterValidator:
     return AfterValidator(_no_double)
 
 
-class _UnreadableError(ValueError):
-    """Travels through the library as the ValueError that it expects."""
-
-
-def _no_constant(word: str) -> NoReturn:
-    raise _UnreadableError(word)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise _UnreadableError("a key twice")
-    return found
-
-
 def read_scores(text: str, names: Sequence[str]) -> list[Fraction] | str:
     """The scores in a raw answer, in the order of ``names``, or why it holds none.
 
@@ -94,15 +83,12 @@ def read_scores(text: str, names: Sequence[str]) -> list[Fraction] | str:
         text: All that the judge said; only a JSON object says anything.
         names: What was to be scored. A single one may also stand as ``score``.
     """
-    # Brackets are counted before anything is parsed: how deep is too deep differs between Pythons.
-    if len(text) > MAX_ANSWER or text.count("[") + text.count("{") > _MAX_NESTED:
-        return "its answer is too long, or nested too deeply"
+    if len(text) > MAX_ANSWER:
+        return _TOO_MUCH
     try:
-        value = json.loads(
-            text, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=WrittenFloat
-        )
-    except (ValueError, RecursionError):
-        return "its answer is not one JSON object"
+        value = read_json(text, number=WrittenFloat, integer=bounded_integer)
+    except UnreadableError as error:
+        return _TOO_MUCH if error.is_deep else "its answer is not one JSON object"
     if not isinstance(value, dict):
         return "its answer is not one JSON object"
     given = value.get("scores")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_evarness.domains.agents.reading import UnreadableError, read_json
 from pytest_evarness.domains.agents.text import text_of
 
 __all__ = [
@@ -97,15 +97,23 @@ def literal_words(template: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
             yield from (((index, *path), word) for path, word in literal_words(inner))
 
 
+class _Unread(dict[str, Any]):
+    """An empty mapping, for a text of which nothing was read; only who asks is told why."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__()
+        self.why = why
+
+
 def mapping_of(value: object) -> Mapping[str, Any]:
     """What ``{args.PATH}`` looks into: a mapping, or a text that is a JSON object; else nothing."""
     if isinstance(value, Mapping):
         return value
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
-            read = json.loads(value)
-        except ValueError:
-            return {}
+            read = read_json(value)
+        except UnreadableError as error:
+            return _Unread(str(error))
         if isinstance(read, dict):
             return read
     return {}
@@ -123,7 +131,8 @@ def lookup(value: object, path: str) -> object:
     for step in _STEP.finditer(path):
         found = _step(found, step)
         if found is _ABSENT:
-            raise TemplateError(f"the input has no '{path}'")
+            why = f" ({value.why})" if isinstance(value, _Unread) else ""
+            raise TemplateError(f"the input has no '{path}'{why}")
     return found
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from pytest_evarness.core.interfaces import NodeBlocked
 from pytest_evarness.core.vocabulary import approximate_tokens
 from pytest_evarness.domains.agents.node.declare import declare
+from pytest_evarness.domains.agents.reading import UnreadableError, read_json
 from pytest_evarness.domains.agents.schema import schema_faults, validator_of, violation
 from pytest_evarness.domains.agents.state import state_of
 from pytest_evarness.domains.agents.text import compact, joined, text_of
@@ -28,10 +27,6 @@ __all__ = ["INPUT", "OUTPUT", "OUTPUT_PARSER", "PROMPT_TEMPLATE", "lay_out"]
 _Inputs = Mapping[str, list[Any]]
 
 
-class _ReadError(Exception):
-    """A text is not the JSON that was asked for."""
-
-
 def _schema_faults(config: Any) -> list[Fault]:
     """What is wrong with the schema of a node, where it has one of its own."""
     schema = config.schema_
@@ -41,45 +36,11 @@ def _schema_faults(config: Any) -> list[Fault]:
 
 
 def _read_json(text: str, schema: Mapping[str, Any] | None) -> Any:
-    try:
-        value = json.loads(
-            text,
-            parse_constant=_no_constant,
-            parse_float=_finite,
-            object_pairs_hook=_no_double,
-        )
-        # Half a surrogate pair is no text that could be handed on.
-        compact(value).encode("utf-8")
-    except (ValueError, RecursionError) as error:
-        raise _ReadError(
-            error.args[0] if type(error) is _Refused else "the text is no JSON"
-        ) from None
+    value = read_json(text)
     problem = violation(validator_of(schema), value) if schema is not None else None
     if problem is not None:
-        raise _ReadError(problem)
+        raise UnreadableError(problem)
     return value
-
-
-class _Refused(ValueError):  # noqa: N818 - travels through the library as the ValueError it expects
-    pass
-
-
-def _no_constant(word: str) -> NoReturn:
-    raise _Refused(f"the text is no JSON ({word})")
-
-
-def _finite(word: str) -> float:
-    value = float(word)
-    if math.isinf(value):
-        raise _Refused("the text has a number that is too large")
-    return value
-
-
-def _no_double(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise _Refused("the text has a key twice")
-    return found
 
 
 # -- input and output --------------------------------------------------------------------------
@@ -119,7 +80,7 @@ def _hold_to(schema: str | dict[str, Any], text: str, what: str) -> None:
         return
     try:
         _read_json(text, schema)
-    except _ReadError as error:
+    except UnreadableError as error:
         raise NodeBlocked(f"{what} does not satisfy its schema: {error}") from None
 
 
@@ -246,7 +207,7 @@ def _output_parser(inputs: _Inputs, config: _OutputParser, context: Context) -> 
         return text
     try:
         value = _read_json(text, config.schema_)
-    except _ReadError as error:
+    except UnreadableError as error:
         context.emit("output_parsed", {"format": "json", "ok": False, "error": str(error)})
         if config.required:
             raise NodeBlocked(f"output_parser: {error}") from None
