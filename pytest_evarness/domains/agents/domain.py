@@ -15,10 +15,14 @@ from pytest_evarness.domains.agents.attack import (
 )
 from pytest_evarness.domains.agents.budget import is_budget_enforced
 from pytest_evarness.domains.agents.effect import effect_faults
+from pytest_evarness.domains.agents.enforcement import (
+    is_egress_enforced,
+    is_gate_enforced,
+    ungoverned,
+)
 from pytest_evarness.domains.agents.environment import environment_keys
 from pytest_evarness.domains.agents.environment.loop import asked_tools
 from pytest_evarness.domains.agents.flow import (
-    CLASSIFIER,
     LOOP,
     Flow,
     always_asks,
@@ -246,19 +250,16 @@ class AgentsDomain:
         return aliases_of(manifests_of(overlays))
 
     def enforcements(self, graph: Graph, environment: JsonObject) -> frozenset[str]:
-        """A gate that always asks enforces, what calls tools has their manifests and its list.
+        """What stands before every path to what it is to enforce.
 
-        The egress gate enforces where no model or tool is reached without a classifier that arms
-        it.
+        What calls tools has their manifests and its list itself.
         """
-        del environment
         found: set[str] = set()
-        for node in graph.nodes.values():
-            if always_asks(node):
-                found.add("approval_gate")
-            elif tool_names(node):
-                found |= {"manifest", "tool_offer"}
-        if _is_egress_enforced(graph):
+        if any(tool_names(node) for node in graph.nodes.values()):
+            found |= {"manifest", "tool_offer"}
+        if is_gate_enforced(graph, ungoverned(graph, environment, ("services", "workspace"))):
+            found.add("approval_gate")
+        if is_egress_enforced(graph, ungoverned(graph, environment, ("services",))):
             found.add("egress")
         if is_budget_enforced(graph):
             found.add("budget")
@@ -310,24 +311,6 @@ def _branches(graph: Graph) -> list[str]:
             own = () if always_asks(node) else (_SKIPPED,)
             found += [f"{node.id}:{branch}" for branch in (*_BRANCH_BY_EVENT.values(), *own)]
     return found
-
-
-def _is_egress_enforced(graph: Graph) -> bool:
-    """Whether every model and tool stands behind a classifier that arms the gate."""
-    enforcing = {
-        node.id
-        for node in graph.nodes.values()
-        if node.type == CLASSIFIER and node.config.get("egress", "enforce") == "enforce"
-    }
-    if not enforcing:
-        return False
-    flow = Flow.of(graph)
-    reached = flow.reach(flow.roots, stop=lambda node: node in enforcing)
-    return not any(
-        _OWN[kind].traits & {"model", "tool"}
-        for kind in (graph.nodes[node].type for node in reached)
-        if kind in _OWN
-    )
 
 
 def _declared_routes(graph: Graph) -> list[str]:

@@ -153,6 +153,47 @@ def test_what_enforces_in_a_graph() -> None:
     assert h.domain().enforcements(h.graph_of(asleep), {}) == frozenset()
 
 
+GATE = ("approval_gate", {"prompt": "Go on?"})
+SEND = ("tool", {"tool": "email.send", "approve_side_effects": True})
+STEP = ("python", {"callable": "steps:work"})
+
+
+def gated(*nodes: tuple[str, dict[str, Any]], **environment: Any) -> bool:
+    graph = h.graph_of(h.chain(("input", {}), *nodes, ("output", {})))
+    return "approval_gate" in h.domain().enforcements(graph, environment)
+
+
+def test_a_gate_enforces_only_where_it_stands_before_all_that_may_act() -> None:
+    look = ("tool", {"tool": "email.search"})
+    acting = ("loop_controller", {"tools": ["fs.write"], "approve_side_effects": True})
+    assert gated(look, GATE, SEND)
+    assert not gated(SEND, GATE)
+    assert not gated(SEND, GATE, SEND)
+    assert not gated(("approval_gate", {"require_when": "classified"}), SEND)
+    assert gated(GATE, acting)
+    assert not gated(acting, GATE)
+
+
+def test_a_gate_on_one_of_two_paths_enforces_nothing() -> None:
+    nodes = [("a", "input", {}), ("b", *GATE), ("c", *SEND), ("d", "output", {})]
+    graph: dict[str, Any] = {
+        "id": "g",
+        "nodes": [{"id": name, "type": kind, "config": config} for name, kind, config in nodes],
+        "edges": [{"from": "a", "to": "b"}, {"from": "b", "to": "c"}, {"from": "c", "to": "d"}],
+    }
+    assert "approval_gate" in h.domain().enforcements(h.graph_of(graph), {})
+    graph["edges"].append({"from": "a", "to": "c"})
+    assert "approval_gate" not in h.domain().enforcements(h.graph_of(graph), {})
+
+
+def test_a_step_of_the_users_own_can_act_where_something_is_declared() -> None:
+    services = {"services": {"bank": {"type": "http_mock"}}}
+    assert gated(STEP, GATE, SEND)
+    assert not gated(STEP, GATE, SEND, **services)
+    assert not gated(STEP, GATE, SEND, workspace={"files": {}})
+    assert gated(GATE, STEP, **services)
+
+
 def test_what_a_run_could_and_did_exercise() -> None:
     graph = h.graph_of(GRAPH)
     could = h.domain().coverage(graph, {})

@@ -208,8 +208,8 @@ def test_the_mark_rises_and_never_falls() -> None:
     assert seen == ["internal", "internal", "secret", "secret"]
 
 
-def enforcing(*nodes: tuple[str, dict[str, Any]]) -> bool:
-    return "egress" in h.domain().enforcements(h.graph_of(h.chain(*nodes)), {})
+def enforcing(*nodes: tuple[str, dict[str, Any]], **environment: Any) -> bool:
+    return "egress" in h.domain().enforcements(h.graph_of(h.chain(*nodes)), environment)
 
 
 def test_the_gate_enforces_where_nothing_is_reached_without_it() -> None:
@@ -220,6 +220,19 @@ def test_the_gate_enforces_where_nothing_is_reached_without_it() -> None:
     assert not enforcing(("input", {}), classifier("warn"), LLM)
     assert not enforcing(("input", {}), classifier("off"), LLM)
     assert enforcing(("input", {}), classifier("warn"), classifier(), LLM)
+
+
+@pytest.mark.parametrize("judge", ["llm_judge", "judge_chain", "judge_panel"])
+def test_a_judge_is_a_model_too(judge: str) -> None:
+    assert enforcing(("input", {}), classifier(), (judge, {}), LLM)
+    assert not enforcing(("input", {}), (judge, {}), classifier(), LLM)
+
+
+def test_what_a_step_of_the_users_own_sends_passes_no_gate() -> None:
+    step = ("python", {"callable": "steps:work"})
+    assert enforcing(("input", {}), classifier(), step, LLM)
+    services = {"bank": {"type": "http_mock"}}
+    assert not enforcing(("input", {}), classifier(), step, LLM, services=services)
 
 
 # -- what comes in behind the classifier -----------------------------------------------------------
