@@ -344,6 +344,10 @@ class _LostAnswerError(Exception):
         self.injected = injected
 
 
+_SUBJECTS = ("subject", "title")
+_BODIES = ("text", "snippet", "body")
+
+
 def _is_documents(result: Any) -> bool:
     return isinstance(result, list) and all(isinstance(entry, Mapping) for entry in result)
 
@@ -366,15 +370,21 @@ def _document(entry: Any, name: str) -> dict[str, Any]:
             "subject": "",
             "text": entry if isinstance(entry, str) else compact(entry),
         }
-    subject = entry.get("subject", entry.get("title", ""))
-    rest = {key: value for key, value in entry.items() if key not in ("id", "subject", "title")}
-    text = next(
-        (rest[key] for key in ("text", "snippet", "body") if isinstance(rest.get(key), str)), None
-    )
+    # A null says that nothing stands there, as a row of a table has it; it is no word to read.
+    subject = next((entry[key] for key in _SUBJECTS if entry.get(key) is not None), "")
+    named = ("id", *_SUBJECTS)
+    rest = {
+        key: value
+        for key, value in entry.items()
+        if key not in named and not (value is None and key in _BODIES)
+    }
+    text = next((rest[key] for key in _BODIES if isinstance(rest.get(key), str)), None)
     if text is None:
         text = compact(rest) if rest else _as_text(subject)
     found = plain(entry)
-    found.update(id=_as_text(entry.get("id", name)), subject=_as_text(subject), text=text)
+    own = entry.get("id")
+    name = name if own is None else _as_text(own)
+    found.update(id=name, subject=_as_text(subject), text=text)
     return dict(found)
 
 

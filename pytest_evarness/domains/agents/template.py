@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 _PLACE = re.compile(r"\{(query|args\.[A-Za-z0-9_\-.\[\]]+)\}")
-_LITERAL = re.compile(r"\{([A-Za-z_][A-Za-z0-9_\-]*)[A-Za-z0-9_\-.\[\]]*\}")
+_LITERAL = re.compile(r"\{([A-Za-z_][A-Za-z0-9_\-]*+)[A-Za-z0-9_\-.\[\]]*+\}")
 _STEP = re.compile(r"([A-Za-z0-9_\-]+)|\[([0-9]+)\]")
 
 _PATH = re.compile(r"[A-Za-z0-9_\-]+(\[[0-9]+\])*(\.[A-Za-z0-9_\-]+(\[[0-9]+\])*)*")

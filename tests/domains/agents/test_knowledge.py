@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evarness.domains.agents.node.knowledge import score_of
+from pytest_evarness.domains.agents.node.knowledge import _drop, _first_within, score_of
 from tests.domains.agents import harness as h
+from tests.effort import calls_of, lines_of
 
 if TYPE_CHECKING:
     from pytest_evarness.core.run import Run
@@ -191,6 +192,41 @@ def test_the_lowest_score_is_dropped_first() -> None:
     assert "Begin 2" in output
     assert "Begin 3" in output
     assert "Begin 1" not in output
+
+
+@pytest.mark.parametrize("score", ["high", None, True, [0.9]])
+def test_a_score_that_is_no_number_is_a_column_of_the_row_and_none_at_all(score: Any) -> None:
+    config: dict[str, Any] = {"reserve_for_response": 0, "overflow": "drop_lowest_score"}
+    first, second, third = long(0.2, 0.9, 0.4)
+    output = assemble([first, second, {**third, "score": score}], 50, **config).output or ""
+    assert "Begin 3" not in output
+    assert "Begin 1" in output
+
+
+def test_many_documents_and_turns_are_dropped_in_linear_time() -> None:
+    def lines(many: int) -> int:
+        found = [{"id": f"d{number}", "subject": "", "text": "x" * 8} for number in range(many)]
+        return lines_of(lambda: _drop(found, 1))
+
+    assert lines(2000) < 3 * lines(1000)
+
+    class Size(int):
+        """Adding and taking away are calls here, which can be counted."""
+
+        def __radd__(self, other: int) -> int:
+            return int(self) + other
+
+        def __rsub__(self, other: int) -> int:
+            return other - int(self)
+
+    def calls(many: int) -> int:
+        return calls_of(lambda: _first_within([Size(2)] * many, 1))
+
+    assert calls(2000) < 3 * calls(1000)
+    # The twin: with a sum for each turn the same guard fails.
+    assert calls_of(lambda: [sum([Size(2)] * many) for many in range(200)]) > 9 * calls_of(
+        lambda: [sum([Size(2)] * many) for many in range(60)]
+    )
 
 
 def test_an_overflow_that_is_an_error_blocks() -> None:

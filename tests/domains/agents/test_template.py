@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from pytest_evarness.domains.agents.template import (
     bare_template,
     fill,
     fill_text,
+    literal_words,
     mapping_of,
     template_problem,
 )
@@ -80,6 +82,14 @@ def test_what_is_no_path_is_an_error(path: str) -> None:
 )
 def test_what_a_path_looks_into(value: Any, mapping: dict[str, Any]) -> None:
     assert mapping_of(value) == mapping
+
+
+def test_an_open_brace_before_many_letters_is_read_once() -> None:
+    start = time.process_time()
+    assert list(literal_words("{" + "a" * 200_000)) == []
+    # With the square of the letters it takes minutes.
+    assert time.process_time() - start < 5
+    assert list(literal_words("{amount} {a.b[0]} {args.to} {1}")) == [((), "amount"), ((), "a")]
 
 
 def test_a_placeholder_without_quotes_is_found_and_a_mapping_is_left_alone() -> None:

@@ -104,6 +104,17 @@ def test_a_text_an_entry_or_a_value_is_a_document() -> None:
     assert found["score_hint"] == 0.5
 
 
+def test_a_null_is_nothing_and_no_word() -> None:
+    row = {"id": None, "subject": None, "title": "T", "text": None, "paid": None}
+    (found,) = documents_of([row], "t")
+    assert (found["id"], found["subject"], found["text"]) == ("t-1", "T", '{"paid":null}')
+    (bare,) = documents_of([{"subject": None, "text": None}], "t")
+    assert (bare["subject"], bare["text"]) == ("", "")
+    # The twin: what is no null and no text is written as it is.
+    (kept,) = documents_of([{"id": 0, "subject": False}], "t")
+    assert (kept["id"], kept["subject"], kept["text"]) == ("0", "false", "false")
+
+
 def test_an_answer_that_is_no_list_of_documents_is_in_the_event_as_it_was_written() -> None:
     answer = {"code": "NO", "active": "on", "grade": "y"}
     graph = h.chain(("input", {}), ("tool", {"tool": "web.fetch"}), ("output", {}))

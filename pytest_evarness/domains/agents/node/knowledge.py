@@ -106,6 +106,15 @@ class _ConversationBuffer(Strict):
     token_cap: Annotated[int, Field(ge=1)] = 2000
 
 
+def _first_within(sizes: Sequence[int], cap: int) -> tuple[int, int]:
+    """The oldest turn that is kept, and the tokens from there on: the oldest goes first."""
+    first, tokens = 0, sum(sizes)
+    while tokens > cap:
+        tokens -= sizes[first]
+        first += 1
+    return first, tokens
+
+
 def _conversation_buffer(
     inputs: _Inputs, config: _ConversationBuffer, context: Context
 ) -> list[dict[str, Any]]:
@@ -116,12 +125,9 @@ def _conversation_buffer(
     turns += ({"role": "user", "text": marker} for marker in markers.values())
     turns = turns[-config.window :]
     sizes = [approximate_tokens(turn["text"]) for turn in turns]
-    # The oldest turns are forgotten first.
-    first = 0
-    while sum(sizes[first:]) > config.token_cap:
-        first += 1
+    first, tokens = _first_within(sizes, config.token_cap)
     kept = turns[first:]
-    payload: dict[str, Any] = {"turns": len(kept), "tokens": sum(sizes[first:])}
+    payload: dict[str, Any] = {"turns": len(kept), "tokens": tokens}
     # The markers are the newest turns: what is forgotten of them is their beginning.
     injected = list(markers)[max(0, len(markers) - len(kept)) :]
     if injected:
@@ -178,11 +184,22 @@ def _summarise(documents: list[dict[str, Any]], room: int) -> list[dict[str, Any
 
 def _drop(documents: list[dict[str, Any]], room: int) -> list[dict[str, Any]]:
     """Whole documents only; the lowest score goes first, of equal ones the later."""
-    kept = list(documents)
-    while kept and _tokens([document["text"] for document in kept]) > room:
-        worst = min(range(len(kept)), key=lambda index: (kept[index].get("score", 0.0), -index))
-        del kept[worst]
-    return kept
+    sizes = [_tokens([document["text"]]) for document in documents]
+    tokens = sum(sizes)
+    dropped: set[int] = set()
+    order = range(len(documents))
+    for index in sorted(order, key=lambda index: (_rank(documents[index]), -index)):
+        if tokens <= room:
+            break
+        tokens -= sizes[index]
+        dropped.add(index)
+    return [document for index, document in enumerate(documents) if index not in dropped]
+
+
+def _rank(document: Mapping[str, Any]) -> float:
+    # The row of a tool may have a column of that name, and anything in it.
+    score = document.get("score")
+    return score if isinstance(score, int | float) and not isinstance(score, bool) else 0.0
 
 
 _OVERFLOWS = {
