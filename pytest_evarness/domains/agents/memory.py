@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_evarness.domains.agents.text import digest_of_text
 from pytest_evarness.domains.agents.words import overlap, telling_words
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ __all__ = [
     "KINDS",
     "Entry",
     "Memories",
+    "digest_of_subject",
     "ranked",
     "salience_of",
     "stated_facts",
@@ -46,17 +48,32 @@ class Entry:
         id: Unlike that of any other entry of its kind in the run.
         subject: What a fact is about; empty elsewhere.
         salience: Of an episode, from 0 to 1.
+        about: Of a fact the digest of its subject before anything in it was masked; empty where
+            nothing was. Two facts about two people are two, though both say ``[EMAIL]``.
+        states: The same of its text.
     """
 
     id: str
     text: str
     subject: str = ""
     salience: float = 0.0
+    about: str = ""
+    states: str = ""
 
     @property
     def said(self) -> str:
         """The entry as a reader gets it."""
         return f"{self.subject}: {self.text}" if self.subject else self.text
+
+    @property
+    def subject_digest(self) -> str:
+        """By what it is found; see :func:`digest_of_subject`."""
+        return self.about or digest_of_subject(self.subject)
+
+    @property
+    def text_digest(self) -> str:
+        """By what it is told from another fact of its subject."""
+        return self.states or digest_of_text(self.text)
 
 
 def salience_of(text: str) -> float:
@@ -67,6 +84,11 @@ def salience_of(text: str) -> float:
 def subject_key(subject: str) -> str:
     """By what two subjects are one: no regard to case and blanks."""
     return " ".join(subject.casefold().split())
+
+
+def digest_of_subject(subject: str) -> str:
+    """By what a fact is kept: what is masked in it stands in no event, and is not kept here."""
+    return digest_of_text(subject_key(subject))
 
 
 def ranked(entries: Iterable[Entry], query: str) -> list[Entry]:
@@ -144,9 +166,9 @@ class Memories:
             return [entry for entries in self._facts.values() for entry in entries]
         return list(self._lists.get((kind, key), ()))
 
-    def about(self, subject: str) -> list[Entry]:
+    def about(self, subject_digest: str) -> list[Entry]:
         """The facts that have this subject."""
-        return list(self._facts.get(subject_key(subject), ()))
+        return list(self._facts.get(subject_digest, ()))
 
     def knows(self, kind: str, text: str) -> bool:
         """Whether the memory was given exactly this text before."""
@@ -155,15 +177,15 @@ class Memories:
     def add(self, kind: str, entry: Entry, key: str = DEFAULT_KEY) -> None:
         """Remember an entry."""
         if kind == "semantic":
-            self._facts.setdefault(subject_key(entry.subject), []).append(entry)
+            self._facts.setdefault(entry.subject_digest, []).append(entry)
         else:
             self._lists.setdefault((kind, key), []).append(entry)
         self._texts.add((kind, entry.text))
         self._ids.add((kind, entry.id))
 
-    def forget(self, subject: str) -> None:
+    def forget(self, subject_digest: str) -> None:
         """Forget every fact of a subject; what comes next of it stands last."""
-        self._facts.pop(subject_key(subject), None)
+        self._facts.pop(subject_digest, None)
 
     def note_read(self, kind: str) -> None:
         """A node of this kind ran."""

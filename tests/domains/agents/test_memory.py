@@ -231,6 +231,33 @@ def test_personal_data_is_masked_before_it_is_kept() -> None:
     assert "redacted" not in plain
 
 
+def test_facts_about_two_people_are_two_and_no_event_shows_who_they_are() -> None:
+    def state(*lines: str, **config: Any) -> Run:
+        graph = h.chain(("input", {}), ("semantic_memory", config), ("output", {}))
+        return h.run(graph, {"user_input": "\n".join(f"fact: {line}" for line in lines)})
+
+    two = ("kim@example.com city = Rome", "ada@example.org city = Oslo")
+    run = state(*two)
+    wrote = h.payloads(run, "memory_write")
+    assert [(one["subject"], one["text"]) for one in wrote] == [
+        ("[EMAIL] city", "Rome"),
+        ("[EMAIL] city", "Oslo"),
+    ]
+    assert all("superseded" not in one for one in wrote)
+    assert state(*two, conflict="block").status == "completed"
+    # The twin: one person has one city, however the address is spelled.
+    again = ("kim@example.com city = Rome", "Kim@Example.com  city = Oslo")
+    assert "superseded" in h.payloads(state(*again), "memory_write")[1]
+    assert state(*again, conflict="block").status == "blocked"
+    # What is stated of one person is compared as it was, too.
+    moved = ("kim = +49301234567", "kim = +49301234568")
+    assert state(*moved, conflict="block").status == "blocked"
+    assert state(*moved[:1] * 2, conflict="block").status == "completed"
+    for event in run.events:
+        if event.type not in ("run_started", "input_received"):
+            assert "example" not in event.text
+
+
 def test_lines_of_facts_and_instructions() -> None:
     text = "Hello\n FACT: a  b = c = d\nfact: = x\nfact: y =\nInstruction:  go \ninstruction: "
     assert stated_facts(text) == [("a b", "c = d")]

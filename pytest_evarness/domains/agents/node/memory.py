@@ -17,6 +17,7 @@ from pytest_evarness.domains.agents.memory import (
     DEFAULT_KEY,
     Entry,
     Memories,
+    digest_of_subject,
     ranked,
     salience_of,
     stated_facts,
@@ -25,7 +26,12 @@ from pytest_evarness.domains.agents.memory import (
 from pytest_evarness.domains.agents.node.declare import declare
 from pytest_evarness.domains.agents.personal import redact, tell_redaction
 from pytest_evarness.domains.agents.state import state_of
-from pytest_evarness.domains.agents.text import digest_of_value, forwarded, joined
+from pytest_evarness.domains.agents.text import (
+    digest_of_text,
+    digest_of_value,
+    forwarded,
+    joined,
+)
 from pytest_evarness.source.model import Strict
 
 if TYPE_CHECKING:
@@ -182,6 +188,8 @@ def add_fact(
     """
     memories = state_of(context).part(Memories)
     more: dict[str, Any] = {}
+    # What is masked is compared as it was, or facts about two people would be one.
+    about, states = digest_of_subject(subject), digest_of_text(text)
     if masks:
         # As one text, so that one event tells what was masked; no subject has a line break.
         made = redact(f"{subject}\n{text}")
@@ -189,8 +197,8 @@ def add_fact(
         tell_redaction(made, context)
         if made.count:
             more["redacted"] = made.count
-    same = memories.about(subject)
-    if any(entry.text == text for entry in same):
+    same = memories.about(about)
+    if any(entry.text_digest == states for entry in same):
         _skipped("semantic", "known", context, subject=subject)
         return
     if same and conflict in ("keep_first", "block"):
@@ -199,9 +207,10 @@ def add_fact(
             raise NodeBlocked(f"semantic_memory: another fact is known of '{subject}'")
         return
     if same and conflict == "latest_wins":
-        memories.forget(subject)
+        memories.forget(about)
         more["superseded"] = [entry.id for entry in same]
-    entry = Entry(memories.new_id("semantic", context.node_id), text, subject)
+    name = memories.new_id("semantic", context.node_id)
+    entry = Entry(name, text, subject, about=about, states=states)
     memories.add("semantic", entry)
     _wrote("semantic", entry, context, subject=subject, **more)
 
