@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from pytest_evarness.core.disguise import plain_form
+from pytest_evarness.core.disguise import Plain, plain_form
 from pytest_evarness.domains.agents.card import cards
 from pytest_evarness.domains.agents.state import state_of
 from pytest_evarness.domains.agents.vocabulary import PERSONAL
@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from pytest_evarness.domains.agents.extension import RedactionRule
     from pytest_evarness.domains.agents.state import RunState
 
-__all__ = ["MAX_ENTERED", "Redacted", "Redaction", "kinds_in", "redact", "scrub", "tell_redaction"]
+__all__ = [
+    "MAX_ENTERED",
+    "Places",
+    "Redacted",
+    "Redaction",
+    "kinds_in",
+    "redact",
+    "scrub",
+    "tell_redaction",
+]
 
 MAX_ENTERED: Final = 50
 """Data whose place of entry one event lists; the others are counted."""
@@ -97,19 +106,19 @@ def redact(
     """
     wanted = set(kinds)
     made = Redaction(text)
+    plain = plain_form(text)
     for name, find in _PATTERNS.items():
-        if name in wanted:
-            _replace(made, name, mask, partial(_spans, find))
+        if name in wanted and _replace(made, name, mask, list(_spans(find, plain))):
+            plain = plain_form(made.text)
     for name in sorted(wanted - _PATTERNS.keys()):
-        _replace(made, name, mask, (extra or {})[name])
+        _replace(made, name, mask, (extra or {})[name](made.text))
     return made
 
 
 def _spans(
-    find: Callable[[str], Iterator[tuple[int, int]]], text: str
+    find: Callable[[str], Iterator[tuple[int, int]]], plain: Plain
 ) -> Iterator[tuple[int, int]]:
-    """The parts of ``text`` in whose plain form something is found."""
-    plain = plain_form(text)
+    """The parts of the written text in whose plain form something is found."""
     end = 0
     for place in find(plain.text):
         start, stop = plain.written(*place)
@@ -120,16 +129,12 @@ def _spans(
             end = stop
 
 
-def _replace(
-    made: Redaction,
-    name: str,
-    mask: str | None,
-    find: Callable[[str], Iterable[tuple[int, int]]],
-) -> None:
+def _replace(made: Redaction, name: str, mask: str | None, found: Any) -> bool:
+    """Replace what was found; True where that is anything."""
     text = made.text
-    spans = _checked(name, find(text), len(text))
+    spans = _checked(name, found, len(text))
     if not spans:
-        return
+        return False
     word = f"[{name.upper()}]" if mask is None else mask
     parts, end = [], 0
     for start, stop in spans:
@@ -138,6 +143,7 @@ def _replace(
         end = stop
     made.text = "".join([*parts, text[end:]])
     made.counts[name] = len(spans)
+    return True
 
 
 def _checked(name: str, found: Any, length: int) -> list[tuple[int, int]]:
@@ -204,7 +210,7 @@ class Redacted:
         # In another spelling it is the same datum: what a text says is compared. Twice, since a
         # number that stands right beside another one is found when that one is gone.
         for find in (*_PATTERNS.values(), _matches_digits) * 2:
-            spans = list(_spans(find, text))
+            spans = list(_spans(find, plain_form(text)))
             for start, stop in reversed(spans):
                 kind = self._known.get(_essence(text[start:stop]))
                 if kind is not None:
@@ -233,8 +239,11 @@ def tell_redaction(made: Redaction, context: Context) -> None:
     """
     if not made.count:
         return
-    state_of(context).part(Redacted).add(made.data)
-    entered, unplaced = _entries(made.data, context.events())
+    state = state_of(context)
+    state.part(Redacted).add(made.data)
+    places = state.part(Places)
+    places.read(context.events())
+    entered, unplaced = _entries(made.data, places)
     payload: dict[str, Any] = {
         "count": made.count,
         "rules_hit": sorted(made.counts),
@@ -245,27 +254,69 @@ def tell_redaction(made: Redaction, context: Context) -> None:
     context.emit("redaction_applied", payload)
 
 
-def _entries(
-    data: Mapping[str, str], events: Sequence[Mapping[str, Any]]
-) -> tuple[list[dict[str, Any]], int]:
-    """The first place of each datum, and how many have none that is told."""
-    missing = dict(list(data.items())[:MAX_ENTERED])
-    found: dict[str, dict[str, Any]] = {}
-    for event in events:
-        if not missing:
-            break
-        for path, text in _texts(event["payload"], ()):
-            for datum in [one for one in missing if one in text]:
-                start = text.index(datum)
-                found[datum] = {
-                    "kind": missing.pop(datum),
-                    "seq": event["seq"],
-                    "type": event["type"],
+@dataclass(slots=True)
+class Places:
+    """The texts of all events of a run so far, each read once; it is kept in no event and no file.
+
+    They stand in one long text, so that looking for a datum is one search in it.
+    """
+
+    _events: int = 0
+    _whole: str = ""
+    _starts: list[int] = field(default_factory=list)
+    _places: list[tuple[int, str, tuple[str | int, ...]]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, state: RunState) -> Self:
+        """At the start of a run."""
+        del state
+        return cls()
+
+    def leftovers(self) -> list[str]:
+        """Nothing: it is no script."""
+        return []
+
+    def read(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Take in the events that came since the last time."""
+        fresh, at = [self._whole], len(self._whole)
+        for event in events[self._events :]:
+            for path, text in _texts(event["payload"], ()):
+                self._starts.append(at)
+                self._places.append((event["seq"], event["type"], path))
+                fresh += (text, "\0")
+                at += len(text) + 1
+        self._events = len(events)
+        self._whole = "".join(fresh)
+
+    def first(self, datum: str) -> dict[str, Any] | None:
+        """Where ``datum`` stands for the first time; None where no event shows it."""
+        found = self._whole.find(datum)
+        while found >= 0:
+            index = bisect_right(self._starts, found) - 1
+            ends = [*self._starts[index + 1 : index + 2], len(self._whole)]
+            if found + len(datum) < ends[0]:
+                seq, kind, path = self._places[index]
+                start = found - self._starts[index]
+                return {
+                    "seq": seq,
+                    "type": kind,
                     "path": list(path),
                     "start": start,
                     "end": start + len(datum),
                 }
-    return [found[datum] for datum in data if datum in found], len(data) - len(found)
+            # It holds the sign between two texts, and goes from one into the other.
+            found = self._whole.find(datum, found + 1)
+        return None
+
+
+def _entries(data: Mapping[str, str], places: Places) -> tuple[list[dict[str, Any]], int]:
+    """The first place of each datum, and how many have none that is told."""
+    found: list[dict[str, Any]] = []
+    for datum, kind in islice(data.items(), MAX_ENTERED):
+        place = places.first(datum)
+        if place is not None:
+            found.append({"kind": kind, **place})
+    return found, len(data) - len(found)
 
 
 def _texts(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:

@@ -15,7 +15,7 @@ from pytest_evarness.core.interfaces import NodeBlocked
 from pytest_evarness.core.registry import Registry, load_registry
 from pytest_evarness.core.vocabulary import check_event
 from pytest_evarness.domains.agents.extension import INTERCEPTOR_RULE, REDACTION_RULE
-from pytest_evarness.domains.agents.personal import MAX_ENTERED, redact
+from pytest_evarness.domains.agents.personal import MAX_ENTERED, Places, redact
 from tests.domains.agents import harness as h
 from tests.effort import calls_of
 
@@ -236,6 +236,36 @@ def test_a_long_list_of_places_ends() -> None:
     found = h.payload(through(text), "redaction_applied")
     assert len(found["entered"]) == MAX_ENTERED
     assert found["unplaced"] == 7
+
+
+@given(st.lists(st.text("ab\0", max_size=4), max_size=6), st.text("ab\0", min_size=1, max_size=3))
+def test_a_place_is_the_first_text_that_holds_the_datum(texts: list[str], datum: str) -> None:
+    events: list[Any] = [
+        {"seq": seq, "type": "custom.said", "payload": {"text": text}}
+        for seq, text in enumerate(texts)
+    ]
+    places = Places()
+    # As they come: some were read before.
+    places.read(events[:2])
+    places.read(events)
+    slow = next((seq for seq, text in enumerate(texts) if datum in text), None)
+    found = places.first(datum)
+    assert (None if found is None else found["seq"]) == slow
+    if found is not None:
+        text = texts[found["seq"]]
+        assert (found["start"], text[found["start"] : found["end"]]) == (text.index(datum), datum)
+
+
+def test_many_redactions_read_each_event_once() -> None:
+    def redacting(many: int) -> int:
+        # The event of the input shows few of them, since it is cut.
+        lines = [f"fact: s{number} = {'x' * 200} a{number}@a.org" for number in range(many)]
+        said = "\n".join(lines)
+        graph = h.chain(("input", {}), ("semantic_memory", {}), ("output", {}))
+        return calls_of(lambda: h.run(graph, {"user_input": said}))
+
+    redacting(1)  # what is made once and kept
+    assert redacting(200) < 3 * redacting(100)
 
 
 @given(st.text(alphabet="a1@. -[]", max_size=60))
