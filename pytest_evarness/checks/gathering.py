@@ -19,6 +19,7 @@ from pytest_evarness.checks.evidence import Evidence, Gathered
 from pytest_evarness.checks.kind import DEFAULT_TIMEOUT_SECONDS, UnavailableError
 from pytest_evarness.core import c1
 from pytest_evarness.core.deadline import Deadline, OutOfTimeError
+from pytest_evarness.core.expression import Patience
 from pytest_evarness.core.interfaces import RUN_KEPT, RunAccount
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.outcome import Cause
@@ -175,7 +176,8 @@ class Gatherer:
                 deadline.may_interrupt = True
                 try:
                     # Its own copy: a check that changes its definition changes nobody else's.
-                    record = kind.gather(json.loads(c1.text(definition)), scene)
+                    with Patience():
+                        record = kind.gather(json.loads(c1.text(definition)), scene)
                 finally:
                     deadline.may_interrupt = False
             return Gathered(c1.frozen(_mapping(record), "gathered")[0])

@@ -20,6 +20,7 @@ from pytest_evarness.checks.found import bounded, bounded_text, found
 from pytest_evarness.checks.reproduction import judge_reproduction
 from pytest_evarness.checks.sources import WORLD_TYPES, Sources, readable
 from pytest_evarness.core.event import is_tainted
+from pytest_evarness.core.expression import Patience
 from pytest_evarness.core.finding import Finding, Witness
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.matcher import holds_secret
@@ -259,7 +260,9 @@ class Judge:
         results = []
         for _ in range(2):
             try:
-                made = _held(item, kind.judge(item, _copy(got.record), facts))
+                # Each time its own: the second look has to be able to come out as the first.
+                with Patience():
+                    made = _held(item, kind.judge(item, _copy(got.record), facts))
                 if not trace.closed and not _stays(kind, item, _copy(got.record), facts, made):
                     made = _left_open(item, made, trace, evidence.a.status)
                 results.append(made)

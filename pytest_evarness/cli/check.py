@@ -58,6 +58,13 @@ def main(args: argparse.Namespace) -> int:
     Raises:
         InputError: A file cannot be read (exit 2).
     """
+    from pytest_evarness.core.expression import Patience
+
+    with Patience():
+        return _main(args)
+
+
+def _main(args: argparse.Namespace) -> int:
     from pytest_evarness.core.tracefile import read_traces
 
     registry = load_told()

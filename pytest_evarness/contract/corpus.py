@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
+from pytest_evarness.core.expression import Patience
 from pytest_evarness.core.json import shown
 from pytest_evarness.core.outcome import Cause, Outcome
 from pytest_evarness.core.registry import nearest
@@ -117,6 +118,11 @@ def evaluate_corpus(
     contract: Contract, corpus: Corpus, registry: Registry
 ) -> tuple[CorpusResult, ...]:
     """Judge every entry by the contract alone."""
+    with Patience():
+        return _evaluated(contract, corpus, registry)
+
+
+def _evaluated(contract: Contract, corpus: Corpus, registry: Registry) -> tuple[CorpusResult, ...]:
     from pytest_evarness.contract.evaluate import Evaluator
 
     evaluator = Evaluator([contract], registry)

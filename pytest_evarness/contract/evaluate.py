@@ -16,6 +16,7 @@ from pytest_evarness.contract.compile import match_of
 from pytest_evarness.contract.monitor import Handle, Monitor, RoleInfo, monitor_for
 from pytest_evarness.contract.rule import AtMost, Every, LeadsTo, Never, describe_role
 from pytest_evarness.contract.witness import explain
+from pytest_evarness.core.expression import Patience
 from pytest_evarness.core.finding import Finding, Witness
 from pytest_evarness.core.json import kind_of, shown
 from pytest_evarness.core.matcher import SECRET_PREFIX
@@ -83,9 +84,16 @@ class Evaluator:
 
     def evaluate(self, trace: Trace) -> list[Finding]:
         """Judge every contract over ``trace``."""
+        with Patience():
+            return self._evaluated(trace)
+
+    def _evaluated(self, trace: Trace) -> list[Finding]:
+        rewind = Patience.mark()
         events = trace.events
         faults: list[str] = []
         if trace.gaps or not self._scan_regular(trace):
+            # From the start again: what was decided before is to come out as it did.
+            rewind()
             events, types, payloads, faults = _columns(trace.events)
             faults.extend(_order_faults(types))
             gaps, numbering = _gaps([event.get("seq") for event in events], trace.gaps)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_evarness.contract.corpus import CorpusEntry, settled, trace_of
 from pytest_evarness.contract.mutants import Change, Maker, Unchanged
+from pytest_evarness.core.expression import Patience
 from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.core.trace import Trace
 
@@ -134,11 +135,12 @@ def mutate(
     judges = [one for one in contracts if one.status != "draft"]
     maker = Maker(judges, [corpus for _, corpus in tested], registry)
     words = _Words(judges, registry)
-    return [
-        _mutated(contract, entry, maker, words)
-        for contract, corpus in tested
-        for entry in corpus.of_kind("positive")
-    ]
+    with Patience():
+        return [
+            _mutated(contract, entry, maker, words)
+            for contract, corpus in tested
+            for entry in corpus.of_kind("positive")
+        ]
 
 
 class _Words:

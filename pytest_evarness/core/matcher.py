@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+from pytest_evarness.core import expression as expressions
 from pytest_evarness.core.json import kind_of, shown
 from pytest_evarness.core.outcome import Cause
 from pytest_evarness.core.registry import nearest
@@ -742,7 +743,7 @@ def _contains(argument: Any) -> Test:
 
 def _found(expression: _Expression) -> Test:
     word = f"pattern {shown(expression.source, 60)}"
-    search = expression.compiled.search
+    compiled, source = expression.compiled, expression.source
     is_linear = expression.is_linear
 
     def found(value: Any) -> Verdict:
@@ -757,12 +758,19 @@ def _found(expression: _Expression) -> Test:
                 text = encoded[:REGEX_BYTES].decode("utf-8", "ignore")
         try:
             # The clock costs several times what a short search does.
-            hit = search(text) if is_linear else search(text, timeout=REGEX_SECONDS)
+            if is_linear:
+                hit = compiled.search(text) is not None
+            else:
+                hit = expressions.search(source, compiled, text, REGEX_SECONDS)
+        except expressions.LostError:
+            return Undecided(
+                f"{word} was not asked again, having taken too long", Cause.EVALUATOR_ERROR
+            )
         except TimeoutError:
             return Undecided(f"{word} took longer than {REGEX_SECONDS:g} s", Cause.EVALUATOR_ERROR)
         if not is_cut:
-            return hit is not None
-        if hit is not None and not expression.looks_ahead:
+            return hit
+        if hit and not expression.looks_ahead:
             return True
         return Undecided(
             f"{word} was asked of the first 1 MiB of a longer text", Cause.MISSING_EVIDENCE
@@ -1011,6 +1019,10 @@ def _expression(argument: Json, word: str, faults: list[Fault]) -> _Expression |
 
     if not isinstance(argument, str):
         faults.append(Fault((word,), "must be an expression (a text)", shown(argument, 60)))
+        return None
+    large = expressions.size_problem(argument)
+    if large is not None:
+        faults.append(Fault((word,), large[0], shown(argument, 60), large[1]))
         return None
     try:
         compiled = regex.compile(_anchored(argument))

@@ -479,6 +479,10 @@ def _found(expression: Any, text: str) -> bool | None:
     """Whether a schema's expression is found in ``text``; None where nobody can say."""
     import regex
 
+    from pytest_evarness.core.expression import size_problem
+
+    if size_problem(str(expression)) is not None:
+        return None
     try:
         return regex.search(str(expression), text, timeout=_SECONDS) is not None
     except (regex.error, TimeoutError, RecursionError):

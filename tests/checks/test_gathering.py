@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evarness.checks import gathering
+from pytest_evarness.checks.found import found
 from pytest_evarness.checks.gathering import NOT_GRADED, difference, judge_case
 from pytest_evarness.checks.judge import Judge, Judgement
-from pytest_evarness.checks.kind import UnavailableError
+from pytest_evarness.checks.kind import Facts, UnavailableError
+from pytest_evarness.core import matcher
+from pytest_evarness.core.expression import Patience
+from pytest_evarness.core.matcher import parse_matcher
 from pytest_evarness.core.outcome import Cause, Outcome
 from pytest_evarness.core.plan import PlannedItem
 from pytest_evarness.core.registry import Registry, packaged_registry
@@ -20,6 +24,7 @@ from tests.checks.fake import FakeScene, FakeService, Told, check_item
 
 if TYPE_CHECKING:
     from pytest_evarness.core.finding import Finding
+    from pytest_evarness.core.json import JsonObject
 
 RUN = (("run_started", None, {"fixture": "f", "seed": 1}), ("run_finished", None, {**END}))
 NEVER_FINISHED = {"never": {"type": "run_finished"}}
@@ -271,3 +276,33 @@ def test_one_weighted_check_that_fails_leaves_three_quarters() -> None:
 )
 def test_a_difference_is_shown_where_it_is(first: Any, second: Any, said: str) -> None:
     assert difference(first, second) == said
+
+
+def test_each_look_of_a_check_has_a_patience_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the second look knows an expression for lost over which the first one decided."""
+    monkeypatch.setattr(matcher, "REGEX_SECONDS", 0.02)
+    read, _ = parse_matcher({"pattern": r"^(a|a)*\1$"})
+    assert read is not None
+    test = read.compile()
+    texts = ["b", *("a" * 60 + "!" * at for at in range(1, 20))]
+    given_up: list[str] = []
+    real = Patience.give_up
+
+    def give_up(patience: Patience, source: str, text: str) -> None:
+        given_up.append(source)
+        real(patience, source, text)
+
+    class Asking(Told):
+        def gather(self, definition: JsonObject, scene: Any) -> JsonObject:
+            super().gather(definition, scene)
+            return {"said": [str(test(text)) for text in texts]}
+
+        def judge(self, item: PlannedItem, gathered: JsonObject, facts: Facts) -> Finding:
+            del gathered, facts
+            return found(item, Outcome.PASS, "; ".join(str(test(text)) for text in texts)[:200])
+
+    monkeypatch.setattr(Patience, "give_up", give_up)
+    finding = the(judged(Asking({})))
+    assert finding.outcome is Outcome.PASS
+    assert finding.reason.startswith("False; Undecided(why='pattern")
+    assert len(given_up) == 4, "gathered twice, judged twice"

@@ -76,8 +76,12 @@ class Match(Strict):
     def _compiles(cls, value: str) -> str:
         import regex
 
+        from pytest_evarness.core.expression import size_problem
         from pytest_evarness.domains.agents.script import compile_pattern
 
+        large = size_problem(value)
+        if large is not None:
+            raise refuse(large[0], rule=large[1])
         try:
             compile_pattern(value)
         except regex.error as error:
