@@ -18,6 +18,7 @@ from pytest_evarness.core.interfaces import LintFinding
 from pytest_evarness.core.json import kind_of, shown
 from pytest_evarness.core.registry import nearest
 from pytest_evarness.core.stranger import pass_on
+from pytest_evarness.core.table import Advice
 from pytest_evarness.errors import DeterminismError, Fault, InputError
 
 if TYPE_CHECKING:
@@ -544,6 +545,7 @@ def _position(path: tuple[str | int, ...]) -> tuple[tuple[int, str], ...]:
 
 
 def _dangling(graph: Graph, registry: Registry) -> Iterator[LintFinding]:
+    advice = Advice()
     for edge in graph.edges:
         path = graph.path_of(edge)
         for side, node_id, port in (
@@ -552,7 +554,7 @@ def _dangling(graph: Graph, registry: Registry) -> Iterator[LintFinding]:
         ):
             node = graph.nodes.get(node_id)
             if node is None:
-                near = nearest(node_id, graph.nodes)
+                near = advice(node_id, graph.nodes)
                 yield LintFinding(
                     "error",
                     "missing_node",

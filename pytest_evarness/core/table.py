@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from pytest_evarness.core.part import described, part_problem
 from pytest_evarness.errors import InputError, Where
 
-__all__ = ["Table", "nearest"]
+__all__ = ["Advice", "Table", "nearest"]
 
 T = TypeVar("T")
 
@@ -19,8 +19,25 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*\Z")
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known name that ``word`` was probably meant to be, or None where none is near."""
-    found = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
+    found = difflib.get_close_matches(word[:200], sorted(known), n=1, cutoff=0.6)
     return found[0] if found else None
+
+
+class Advice:
+    """:func:`nearest` for the first mistakes of a kind; nobody reads the advice of hundreds.
+
+    Each look goes through all known names, so a look for every mistake would take the square.
+    """
+
+    def __init__(self, limit: int = 40) -> None:
+        self._left = limit
+
+    def __call__(self, word: str, known: Iterable[str]) -> str | None:
+        """As :func:`nearest`, or None where advice was given often enough."""
+        if self._left <= 0:
+            return None
+        self._left -= 1
+        return nearest(word, known)
 
 
 def _is_name(name: object) -> bool:

@@ -442,3 +442,20 @@ def work_for(document: dict[str, Any]) -> int:
 def test_time_grows_with_the_size_and_not_with_its_square() -> None:
     assert work_for(chain(4000)) < 2.2 * work_for(chain(2000))
     assert work_for(dense(500, 22_000)) < 2.2 * work_for(dense(500, 11_000))
+
+
+def test_many_edges_to_nodes_that_are_not_there_are_told_in_linear_time() -> None:
+    registry = kernel_registry()
+
+    def found(many: int) -> list[LintFinding]:
+        document = row(*["t_step"] * many)
+        for edge in document["edges"]:
+            edge["to"] = edge["to"].replace("n", "nn")
+        return lint(graph_of(document, registry), registry)
+
+    few = [one.fix for one in found(4) if one.code == "missing_node"]
+    assert few == ["write 'n1'", "write 'n2'", "write 'n3'"]
+    many = [one for one in found(200) if one.code == "missing_node"]
+    assert len(many) == 199
+    assert sum(one.fix is not None for one in many) < 60
+    assert calls_of(lambda: found(800)) < 3 * calls_of(lambda: found(400))

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.interfaces import DerivedInvariant
-from pytest_evarness.core.registry import nearest
+from pytest_evarness.core.vocabulary import is_custom_type
 from pytest_evarness.domains.agents.flow import LOOP
 from pytest_evarness.errors import Fault
-from pytest_evarness.source.quote import quoted
+from pytest_evarness.source.quote import nearest, quoted
 
 if TYPE_CHECKING:
     from pytest_evarness.core.graph import Graph
@@ -136,7 +136,9 @@ def attack_faults(
             else:
                 known, word, kind = event_types, key, "event type"
                 rule = "a type of the kernel, of an installed domain, or custom.NAME"
-            if word not in known and not word.startswith("custom."):
+            # Only an event type can be of the user's own; a node type has to be there.
+            is_own = kind == "event type" and is_custom_type(word)
+            if word not in known and not is_own:
                 near = nearest(word, known)
                 faults.append(
                     Fault(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_evarness.core.interfaces import Shape
-from pytest_evarness.core.registry import nearest
+from pytest_evarness.core.table import Advice
 from pytest_evarness.domains.agents.attack import (
     attack_faults,
     attack_remarks,
@@ -48,7 +48,7 @@ from pytest_evarness.domains.agents.text import digest_of_value
 from pytest_evarness.domains.agents.trial import Trials
 from pytest_evarness.domains.agents.vocabulary import CLASSIFICATIONS, EMITTED
 from pytest_evarness.errors import Fault
-from pytest_evarness.source.quote import one_of, quoted
+from pytest_evarness.source.quote import nearest, one_of, quoted
 from pytest_evarness.world.fault import SERVICE_FAULTS, TOOL_FAULTS
 
 if TYPE_CHECKING:
@@ -430,24 +430,6 @@ def _asked_for(
     return {"loop_guard.tool": asked, "policy_decision.capability": asked}
 
 
-def _unknown(
-    path: tuple[str | int, ...],
-    word: str,
-    known: Iterable[str],
-    ids: Iterable[str],
-    what: str = "tool",
-) -> Fault:
-    near = nearest(word, known)
-    return Fault(
-        path,
-        f"unknown {what}",
-        got=quoted(word),
-        rule=f"known: {one_of(sorted(ids)) or 'none'}",
-        fix=f"write {quoted(near)}" if near else None,
-        at_key=True,
-    )
-
-
 def _approval_faults(graph: Graph, environment: JsonObject, overlays: JsonObject) -> list[Fault]:
     approvals: Any = environment.get("approvals") or {}
     gates = [node.id for node in graph.nodes.values() if node.type == "approval_gate"]
@@ -501,20 +483,26 @@ def _tool_faults(graph: Graph, environment: JsonObject, overlays: JsonObject) ->
     known = ids | aliases_of(manifests).keys()
     services: Any = environment.get("services") or {}
     faults = []
-    for key in ("tools", _FAULTS):
+    for key, words, names, what in (
+        ("tools", known, ids, "tool"),
+        (
+            _FAULTS,
+            {*known, *_GLOBAL_FAULTS, *services},
+            {*ids, *services},
+            "tool or service" if services else "tool",
+        ),
+    ):
         named: Any = environment.get(key) or {}
         owners: dict[str, str] = {}
+        unknown = [name for name in named if name not in words]
+        faults += _unknown_faults(key, unknown, words, names, what)
         for name, inner in named.items():
-            if key == _FAULTS and name in _GLOBAL_FAULTS and name not in services:
+            if name not in words:
                 continue
             if key == _FAULTS and name in services:
                 faults += _service_faults(name, inner, known)
                 continue
-            if name not in known:
-                words = {*known, *_GLOBAL_FAULTS, *services} if key == _FAULTS else known
-                what = "tool or service" if key == _FAULTS and services else "tool"
-                ids_shown = {*ids, *services} if key == _FAULTS else ids
-                faults.append(_unknown((key, name), name, words, ids_shown, what))
+            if key == _FAULTS and name in _GLOBAL_FAULTS:
                 continue
             if key == _FAULTS:
                 faults += _words_faults(name, inner, "tool", SERVICE_FAULTS, TOOL_FAULTS)
@@ -524,6 +512,32 @@ def _tool_faults(graph: Graph, environment: JsonObject, overlays: JsonObject) ->
                 faults.append(Fault((key, name), problem, got=quoted(name), at_key=True))
             owners[tool] = name
     return faults
+
+
+def _unknown_faults(
+    key: str, unknown: Sequence[str], words: Iterable[str], names: Iterable[str], what: str
+) -> list[Fault]:
+    """One fault for each name that nobody knows.
+
+    Args:
+        words: All that could have been meant, aliases too.
+        names: What is shown of them.
+    """
+    if not unknown:
+        return []
+    advice, shown = Advice(), one_of(sorted(names)) or "none"
+    nearest_of = [advice(name, words) for name in unknown]
+    return [
+        Fault(
+            (key, name),
+            f"unknown {what}",
+            got=quoted(name),
+            rule=f"known: {shown}",
+            fix=f"write {quoted(near)}" if near else None,
+            at_key=True,
+        )
+        for name, near in zip(unknown, nearest_of, strict=True)
+    ]
 
 
 def _service_faults(name: str, inner: Any, tools: Iterable[str]) -> list[Fault]:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
@@ -15,6 +15,10 @@ from pytest_evarness.core.interfaces import Domain
 from pytest_evarness.core.registry import Registry
 from pytest_evarness.domains.agents import register
 from tests.domains.agents import harness as h
+from tests.effort import calls_of
+
+if TYPE_CHECKING:
+    from pytest_evarness.errors import Fault
 
 TYPES = [
     "approval_gate",
@@ -151,6 +155,22 @@ def test_what_enforces_in_a_graph() -> None:
     assert bare == frozenset()
     asleep = h.chain(("approval_gate", {"require_when": "classified"}))
     assert h.domain().enforcements(h.graph_of(asleep), {}) == frozenset()
+
+
+@pytest.mark.parametrize("key", ["tools", "faults"])
+def test_many_unknown_tools_are_told_in_linear_time(key: str) -> None:
+    def faults(many: int) -> list[Fault]:
+        nodes = [("tool", {"tool": f"tool.alpha{number}"}) for number in range(many)]
+        graph = h.graph_of(h.chain(("input", {}), *nodes))
+        wrong: dict[str, Any] = {f"tool.alpa{number}": {} for number in range(many)}
+        return h.domain().check_case(graph, {key: wrong}, h.overlays())
+
+    few, many = faults(3), faults(100)
+    assert [fault.fix for fault in few] == [f"write 'tool.alpha{number}'" for number in range(3)]
+    # The first dozens get advice; all of them are told.
+    assert [fault.problem for fault in many] == ["unknown tool"] * 100
+    assert 20 < sum(fault.fix is not None for fault in many) < 60
+    assert calls_of(lambda: faults(400)) < 3 * calls_of(lambda: faults(200))
 
 
 GATE = ("approval_gate", {"prompt": "Go on?"})
