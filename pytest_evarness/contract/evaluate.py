@@ -16,7 +16,7 @@ from pytest_evarness.contract.compile import match_of
 from pytest_evarness.contract.monitor import Handle, Monitor, RoleInfo, monitor_for
 from pytest_evarness.contract.rule import AtMost, Every, LeadsTo, Never, describe_role
 from pytest_evarness.contract.witness import explain
-from pytest_evarness.core.expression import Patience
+from pytest_evarness.core.expression import Patience, held
 from pytest_evarness.core.finding import Finding, Witness
 from pytest_evarness.core.json import kind_of, shown
 from pytest_evarness.core.matcher import SECRET_PREFIX
@@ -88,7 +88,7 @@ class Evaluator:
             return self._evaluated(trace)
 
     def _evaluated(self, trace: Trace) -> list[Finding]:
-        rewind = Patience.mark()
+        rewind = held().mark()
         events = trace.events
         faults: list[str] = []
         if trace.gaps or not self._scan_regular(trace):

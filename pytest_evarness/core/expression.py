@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MAX_CHARACTERS", "MAX_ITEMS", "LostError", "Patience", "search", "size_problem"]
+__all__ = ["MAX_CHARACTERS", "MAX_ITEMS", "LostError", "Patience", "held", "search", "size_problem"]
 
 MAX_CHARACTERS: Final = 10_000
 """Of an expression as it is written."""
@@ -154,20 +154,22 @@ class Patience:
         self._spent[source] = float("inf")
         self._texts[source] = text
 
-    @staticmethod
-    def mark() -> Callable[[], None]:
+    def mark(self) -> Callable[[], None]:
         """Forgets, when called, what came since: the same texts are gone through once more."""
-        held = _HELD.get()
-        assert held is not None, "only where a patience is held"
-        before = dict(held._spent)
+        before = dict(self._spent)
 
         def rewind() -> None:
-            held._spent = before
+            self._spent = before
 
         return rewind
 
 
 _HELD: Final[ContextVar[Patience | None]] = ContextVar("patience", default=None)
+
+
+def held() -> Patience:
+    """The patience that is held, or a new one."""
+    return _HELD.get() or Patience()
 
 
 def search(source: str, compiled: Any, text: str, seconds: float) -> bool:
@@ -183,17 +185,17 @@ def search(source: str, compiled: Any, text: str, seconds: float) -> bool:
         TimeoutError: It took longer.
         LostError: It took too long before, while the same patience was held.
     """
-    held = _HELD.get()
-    if held is None:
+    patience = _HELD.get()
+    if patience is None:
         return compiled.search(text, timeout=seconds) is not None
-    held.ask(source, text)
+    patience.ask(source, text)
     begin = time.perf_counter()
     try:
         hit = compiled.search(text, timeout=seconds)
     except TimeoutError:
-        held.give_up(source, text)
+        patience.give_up(source, text)
         raise
     took = time.perf_counter() - begin
     if took > SLOW_SECONDS:
-        held.note(source, took)
+        patience.note(source, took)
     return hit is not None
