@@ -90,6 +90,12 @@ def standing_alone(
         if is_idle:
             # Where nothing is fetched, nothing can be injected, and a scenario may not claim it.
             place.get("environment", {}).pop("attacks", None)
+            # Nor can the end of an approval that nothing rests on have any effect.
+            for approvals in (place, place.get("environment", {})):
+                for approval in approvals.get("approvals", {}).values():
+                    if isinstance(approval, dict):
+                        approval.pop("revoke_before", None)
+                        approval.pop("expires_ms", None)
     return scenario, files
 
 
