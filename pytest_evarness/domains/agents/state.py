@@ -69,6 +69,7 @@ class RunState:
         covered: For each gate the nodes whose side-effecting call it covers.
         provider: The simulated model that the next call goes to.
         registry: Of the session, for what plug-ins add.
+        unasked: Gates that had a decision and did not ask for it.
         rehearsal: Gets what calls do instead of the world; None in every run of a scenario.
     """
 
@@ -83,6 +84,7 @@ class RunState:
     authority: Authority = field(default_factory=Authority)
     intents: dict[str, Intent] = field(default_factory=dict)
     unmet_revocations: dict[str, str] = field(default_factory=dict)
+    unasked: set[str] = field(default_factory=set)
     applier: Applier | None = None
     registry: Registry | None = None
     rehearsal: Rehearsal | None = None
@@ -184,6 +186,9 @@ class RunState:
             left += self.part(kind).leftovers()
         for gate, node in sorted(self.unmet_revocations.items()):
             left.append(f"approvals.{gate}.revoke_before: nothing was approved yet when {node} ran")
+        for gate in sorted(self.unasked):
+            word = self.environment["approvals"][gate]["decision"]
+            left.append(f"approvals.{gate}: the gate did not ask, so nobody said {word}")
         return left
 
 

@@ -293,6 +293,19 @@ def test_a_revocation_that_came_too_early_is_listed() -> None:
     assert run.leftovers == ["approvals.b.revoke_before: nothing was approved yet when a ran"]
 
 
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_a_decision_that_nobody_was_asked_for_is_left_over(decision: str) -> None:
+    conditional = ("approval_gate", {"require_when": "classified"})
+    graph = h.chain(("input", {}), ("data_classifier", {}), conditional, ("output", {}))
+    run = h.run(graph, {"user_input": "Hello", "approvals": {"n3": decision}})
+    assert run.status == "completed"
+    assert run.leftovers == [f"approvals.n3: the gate did not ask, so nobody said {decision}"]
+    # The twin: where it asks, the decision is used.
+    asked = h.run(graph, {"user_input": "password: x", "approvals": {"n3": decision}})
+    assert asked.leftovers == []
+    assert asked.status == ("completed" if decision == "approve" else "blocked")
+
+
 @pytest.mark.parametrize("config", [{"uses": 0}, {"expires_ms": -1}, {"require_when": "never"}])
 def test_a_configuration_that_is_none_is_refused(config: dict[str, Any]) -> None:
     assert h.codes(h.chain(("approval_gate", config)))[0][0] == "error"

@@ -54,14 +54,16 @@ def _artifact(values: list[Any], context: Context) -> dict[str, Any]:
 def _approval_gate(inputs: Mapping[str, list[Any]], config: _ApprovalGate, context: Context) -> Any:
     values = inputs.get("in", [])
     state = state_of(context)
+    decision = state.decision(context.node_id)
     classification = classification_of(context)
     if not is_at_least(classification, _ASKS_FROM[config.require_when]):
         context.emit(
             "approval_skipped",
             {"require_when": config.require_when, "classification": classification},
         )
+        if decision is not None:
+            state.unasked.add(context.node_id)
         return forwarded(values)
-    decision = state.decision(context.node_id)
     if decision is None:
         preview = joined(values)
         context.emit(
