@@ -32,7 +32,7 @@ from pytest_evarness.scenario.matrix import (
     SHORT_NAMES,
     Point,
 )
-from pytest_evarness.scenario.merge import merge, place
+from pytest_evarness.scenario.merge import keep_tags, merge, place
 from pytest_evarness.scenario.reference import Files, References, Referred
 from pytest_evarness.scenario.shape import SECTIONS, BudgetShape, Entry, GatheredCheck
 from pytest_evarness.source.limit import MAX_MISTAKES
@@ -368,9 +368,11 @@ class Compiler:
     def _laid(self, current: _Current, base: dict[str, Any]) -> dict[str, Any] | None:
         """Case and matrix point over ``base``."""
         merged = merge(self.places, base, current.layer.overlay)
+        merged = keep_tags(self.places, base, merged)
         for axis, value, mark in current.point.settings:
             try:
-                merged = place(self.places, merged, axis.path, value, mark)
+                laid = place(self.places, merged, axis.path, value, mark)
+                merged = keep_tags(self.places, merged, laid)
             except LookupError as error:
                 reached = cast("Path_", error.args[0])
                 self.at_top(

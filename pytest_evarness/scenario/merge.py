@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pytest_evarness.source.place import Mark, Places
 
-__all__ = ["WHOLE", "merge", "place"]
+__all__ = ["WHOLE", "keep_tags", "merge", "place"]
 
 WHOLE = frozenset({("expect",), ("environment", "approvals")})
 """Mappings that a higher layer replaces whole."""
@@ -81,6 +81,32 @@ def place(
     made = _place(places, base, tuple(path), 0, value, mark)
     assert isinstance(made, dict), "a path begins with a key"
     return made
+
+
+def keep_tags(places: Places, below: Mapping[str, Any], merged: dict[str, Any]) -> dict[str, Any]:
+    """``merged`` with the tags of ``below`` as well, whatever was laid upon it.
+
+    Tags say which contracts of a library are for the case: a case may add to them, and never takes
+    one away.
+    """
+    kept, own = below.get("tags"), merged.get("tags")
+    if own is None:
+        own = []
+    if not isinstance(kept, list) or not isinstance(own, list) or own is kept:
+        return merged
+    added = [at for at, one in enumerate(own) if one not in kept]
+    if not kept:
+        return merged
+    tags = [*kept, *(own[at] for at in added)]
+    known, more = places.marks_of(kept), places.marks_of(own)
+    if isinstance(known, list) and (isinstance(more, list) or not added):
+        places.note(tags, [*known, *(more[at] for at in added)])  # type: ignore[index]
+    marks = _marks(places, merged)
+    if "tags" not in marks and "tags" in (before := _marks(places, below)):
+        marks["tags"] = before["tags"]
+    result = {**merged, "tags": tags}
+    places.note(result, marks)
+    return result
 
 
 def _place(

@@ -9,7 +9,7 @@ import pytest
 
 from tests.plugin.ran import statement_of
 from tests.plugin.scenarios import echo, step_graph, write
-from tests.plugin.test_corpora import ENDS, library
+from tests.plugin.test_corpora import ENDS, library, verify
 
 if TYPE_CHECKING:
     from tests.plugin.ran import Ran, Session
@@ -96,6 +96,31 @@ def test_a_session_without_scenarios_of_its_own_does_not_mind_the_variable(
     ran = session(files={"sub/a.scenario.yaml": echo()})
     assert (ran.code, ran.holds) == (1, None), ran.text
     assert "BROKEN nowhere.yaml: " in ran.text
+
+
+def test_no_case_drops_out_of_a_contract_that_its_tags_ask_for(session: Session) -> None:
+    tagged = {**NEVER, "applies_to": {"tags": ["gov"]}}
+    cases = {"null": {"tags": None}, "empty": {"tags": []}, "other": {"tags": ["b"]}, "plain": {}}
+    files = {
+        "contracts/a.yaml": library(rule=tagged),
+        "scenarios/s.yaml": echo(tags=["gov"], cases=cases),
+        "scenarios/t.yaml": echo(id="t", tags=["gov"], matrix={"tags": [[], ["b"]]}),
+        "scenarios/u.yaml": echo(id="u", tags=["gov"], matrix={"tags[0]": ["b"]}),
+        "scenarios/v.yaml": echo(id="v", cases={"none": {}, "own": {"tags": ["gov"]}}),
+    }
+    ran = session("scenarios", files=files)
+    judged = {
+        case["nodeid"].split("::", 1)[0] + "::" + case["nodeid"].split("::")[-1]
+        for case in ran.predicate["cases"]
+        if "rule" in ran.findings(case["nodeid"])
+    }
+    assert {nodeid for nodeid in judged if "/v.yaml" in nodeid} == {"scenarios/v.yaml::own"}, (
+        "the twin: who never had the tag is not judged"
+    )
+    assert len(judged) == 4 + 2 + 1 + 1, judged
+    verify(ran)
+    # What a case adds is a keyword of it as well.
+    assert session("scenarios", "-k", "b and gov").counts["deselected"] > 0
 
 
 @pytest.mark.parametrize("words", [(), ("-o", "evarness_contracts=contracts")])

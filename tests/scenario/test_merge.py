@@ -49,6 +49,22 @@ def test_the_name_of_the_fixture_is_its_own_or_the_files(project: Any, minimal: 
     assert project.one(minimal).compiled.fixture == ""
 
 
+def test_tags_add_up(project: Any, minimal: str) -> None:
+    def tags(more: str) -> tuple[str, ...]:
+        return tuple(project.one(f"{minimal}{more}").tags)
+
+    assert tags("tags: [a, b]\ncases: {x: {tags: [c, a]}}\n") == ("a", "b", "c")
+    assert tags("tags: [a]\ncases: {x: {tags: null}}\n") == ("a",)
+    assert tags("tags: [a]\ncases: {x: {tags: []}}\nmatrix: {'tags[0]': [d]}\n") == ("a", "d")
+    assert tags("cases: {x: {tags: [c]}}\nmatrix: {tags: [[d]]}\n") == ("c", "d")
+
+
+def test_a_tag_that_a_case_adds_is_told_at_its_line(project: Any, minimal: str) -> None:
+    text = f"{minimal}tags: [a]\ncases:\n  x:\n    tags: [b, 3]\n"
+    line = text.split("\n").index("    tags: [b, 3]") + 1
+    assert f":{line}:15: " in project.refused(text)
+
+
 def test_lists_replace(project: Any, minimal: str) -> None:
     made = env(
         project,
