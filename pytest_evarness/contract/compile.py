@@ -542,13 +542,18 @@ def _predicate_condition(name: str, registry: Registry) -> Condition:
 # -- texts that the recorder cut ---------------------------------------------------------------
 
 
+_MARK: Final = "truncated"
+# Whatever stands there: a mapping with a value of its own under the mark has no other one, and a
+# text of this length beside it may be a beginning.
+
+
 def is_cut(parent: Any, value: Any) -> bool:
     """Whether the recorder kept only the first 4 KiB of ``value``, which stands in ``parent``."""
     return (
         type(value) is str
         and len(value) >= _SHORT
         and isinstance(parent, Mapping)
-        and parent.get("truncated") is True
+        and _MARK in parent
         and len(value.encode("utf-8", "surrogatepass")) >= CUT_BYTES
     )
 
@@ -570,7 +575,7 @@ def touches_cut(payload: Any, path: Path) -> bool:
 def _touches(value: Any, steps: Sequence[Any], marked: bool) -> bool:
     for index, step in enumerate(steps):
         if isinstance(value, Mapping):
-            marked = value.get("truncated") is True
+            marked = _MARK in value
             if not isinstance(step, str) or step not in value:
                 return False
             value = value[step]
@@ -602,7 +607,7 @@ def _holds_cut(value: Any, marked: bool) -> bool:
             ):
                 return True
         elif isinstance(part, Mapping):
-            inside = part.get("truncated") is True
+            inside = _MARK in part
             waiting.extend((member, inside) for member in part.values())
         elif isinstance(part, list | tuple):
             waiting.extend((member, is_marked) for member in part)

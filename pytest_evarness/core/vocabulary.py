@@ -67,7 +67,8 @@ def clip(content: str) -> tuple[str, bool]:
 def clip_payload(payload: Mapping[str, Any]) -> dict[str, Any]:
     """A copy in which each text is clipped and ``truncated: true`` stands beside each that was cut.
 
-    A text in a list counts as one of the mapping that holds the list.
+    A text in a list counts as one of the mapping that holds the list. A mapping that has something
+    of its own under ``truncated``, such as an argument of a tool, keeps that.
     """
     clipped, _ = _clip_mapping(payload)
     return clipped
@@ -80,7 +81,7 @@ def _clip_mapping(mapping: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
         copy[key], was_cut = _clip_value(value)
         cut = cut or was_cut
     if cut:
-        copy["truncated"] = True
+        copy.setdefault("truncated", True)
     return copy, cut
 
 

@@ -315,6 +315,19 @@ def test_a_text_that_was_cut_is_no_proof_of_absence() -> None:
     assert word(nested, ev("tool_called", docs=docs), END) == "indeterminate"
 
 
+def test_an_argument_called_truncated_is_read_and_the_text_beside_it_may_be_cut() -> None:
+    args = {"truncated": False, "body": "x" * 4096}
+    own = {"never": {**CALL, "where": {"args.truncated": True}}}
+    assert word(own, ev("tool_called", args=args), END) == "pass"
+    lacks = {"never": {**CALL, "where": {"args.body": {"contains": "password"}}}}
+    assert word(lacks, ev("tool_called", args=args), END) == "indeterminate"
+    whole = {"never": {**CALL, "where": {"args": {"equals": {**args, "body": "x" * 5000}}}}}
+    assert word(whole, ev("tool_called", args=args), END) == "indeterminate"
+    # The twin: a short text is whole, whatever the argument says.
+    short = {**args, "body": "short"}
+    assert word(lacks, ev("tool_called", args=short), END) == "pass"
+
+
 def test_two_cut_texts_with_one_beginning_are_not_one_value() -> None:
     body = {
         "precedes": {

@@ -130,6 +130,12 @@ def test_truncated_stands_beside_the_text_that_was_cut() -> None:
     assert clip_payload({"list": [long]}) == {"list": ["x" * 4096], "truncated": True}
 
 
+@pytest.mark.parametrize("own", [False, None, "no", 0, True])
+def test_a_value_of_ones_own_under_that_name_is_kept(own: Any) -> None:
+    args = {"truncated": own, "body": "x" * 5000}
+    assert clip_payload({"args": args}) == {"args": {"truncated": own, "body": "x" * 4096}}
+
+
 def test_a_domain_need_not_declare_the_mark_but_may_not_set_it_idly() -> None:
     schema: JsonObject = {
         "type": "object",
