@@ -294,8 +294,9 @@ def _pattern(name: str, part: object) -> str | None:
     problem = _name_problem(name, part)
     if problem is not None:
         return problem
-    if "/" in name or ":" in name:
-        return f"a name without '/' and ':' (got '{name}'; scenarios write pattern:NAME/FIXTURE)"
+    # No name of a part has a '/'.
+    if ":" in name:
+        return f"a name without ':' (got '{name}'; scenarios write pattern:NAME/FIXTURE)"
     folder: object = part.folder
     if not isinstance(folder, Path):
         return f"folder must be a Path (got {described(folder)})"

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
+from pytest_evarness.core.graph import parse_graph
 from pytest_evarness.core.interfaces import Domain
-from pytest_evarness.core.registry import Registry
+from pytest_evarness.core.registry import Registry, load_registry
 from pytest_evarness.domains.agents import register
+from tests.core import steps
 from tests.domains.agents import harness as h
 from tests.effort import calls_of
 
@@ -212,6 +214,25 @@ def test_a_step_of_the_users_own_can_act_where_something_is_declared() -> None:
     assert not gated(STEP, GATE, SEND, **services)
     assert not gated(STEP, GATE, SEND, workspace={"files": {}})
     assert gated(GATE, STEP, **services)
+
+
+def test_a_node_of_another_domain_may_do_what_it_likes() -> None:
+    def offer(registry: Registry) -> None:
+        steps.add_type(registry, "acme.send", lambda inputs, config, context: {"out": "sent"})
+
+    registry = load_registry([("conftest", offer)])
+    domain = registry.domains.resolve("agents")
+
+    def enforced(*nodes: tuple[str, dict[str, Any]]) -> frozenset[str]:
+        graph, _ = parse_graph(h.chain(("input", {}), *nodes, ("output", {})), registry)
+        assert graph is not None
+        return domain.enforcements(graph, {})
+
+    classifier: tuple[str, dict[str, Any]] = ("data_classifier", {})
+    foreign: tuple[str, dict[str, Any]] = ("acme.send", {})
+    assert enforced(classifier, GATE, SEND) >= {"approval_gate", "egress"}
+    assert enforced(classifier, GATE, foreign, SEND) == {"approval_gate", "manifest", "tool_offer"}
+    assert enforced(foreign, classifier, GATE, SEND) == {"manifest", "tool_offer"}
 
 
 def test_what_a_run_could_and_did_exercise() -> None:

@@ -18,7 +18,7 @@ GUARDS = (
 """Why a decision of a loop's model was not carried out."""
 
 STOPS = ("answer", "max_iterations", "blocked")
-"""How a loop comes to its end."""
+"""How a loop comes to its end; a run that is cut off within one emits no ``loop_finished``."""
 
 GOVERNANCE = frozenset({"grounding_checked", "loop_guard"})
 """What an auditor reads."""
