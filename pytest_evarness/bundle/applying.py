@@ -7,7 +7,7 @@ taken on the signer's word.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.bundle.lookup import definitions_of, is_foreign, texts_of
@@ -38,7 +38,8 @@ def check_applying(predicate: Mapping[str, Any], registry: Registry) -> list[str
 
     Raises:
         UnverifiedError: A contract judged a case that it is not for, or did not judge one that it
-            is for, or came to the case in another way than the item says.
+            is for, or came to the case in another way than the item says; or the graph names one
+            that judges nothing.
     """
     seal = predicate["seal"]
     definitions = definitions_of(seal)
@@ -58,6 +59,15 @@ def check_applying(predicate: Mapping[str, Any], registry: Registry) -> list[str
         for domain in registry.domains.values():
             aliases.update(domain.aliases(overlays))
         tags = scenario.get("tags") or ()
+        judging = {
+            definitions[item["definition"]].get("id")
+            for item in planned["items"]
+            if item["kind"] == "contract"
+        }
+        for name in _named_by(graph):
+            if name not in judging:
+                problem = f"the graph names the contract {shown(name)}, and nothing judges it"
+                raise UnverifiedError(f"{planned['nodeid']}: {problem}")
         facts = facts_of(graph, aliases, mode=planned["mode"], tags=tags)
         for item in planned["items"]:
             place = f"{planned['nodeid']}::{item['id']}"
@@ -103,5 +113,10 @@ def _origin(
         return INLINE if is_written else BY_ENVIRONMENT
     if is_written:
         return BY_SCENARIO
-    named: Any = (graph.get("params") or {}).get("invariants") or ()
-    return BY_GRAPH if definition.get("id") in named else BY_LIBRARY
+    return BY_GRAPH if definition.get("id") in _named_by(graph) else BY_LIBRARY
+
+
+def _named_by(graph: Mapping[str, Any]) -> Sequence[str]:
+    """Ids of the contracts that a graph asks for."""
+    params: Any = graph.get("params") or {}
+    return params.get("invariants") or ()

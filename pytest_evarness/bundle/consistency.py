@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any, NoReturn
 
 from pytest_evarness.bundle.canonical import canonical_bytes, canonical_digest
@@ -38,6 +40,7 @@ __all__ = [
     "check_plan",
     "check_runs",
     "check_seal",
+    "is_point_of",
     "parse_c1",
     "planned_items",
 ]
@@ -56,6 +59,9 @@ _ENDS: Mapping[str, tuple[str, ...]] = {
 _TERMINAL = frozenset({"run_finished", "run_failed", "run_paused"})
 _ENDED = frozenset({"completed", "blocked", "failed", "paused"})
 _SHARED_ITEMS = ("reproduces", "expect")
+_WEIGHTLESS = frozenset({"reproduces", "expect", "forbidden", "score"})
+# What a matrix point adds to the id of a case: ".NAME-VALUE" for each axis.
+_POINT = re.compile(r"\.[A-Za-z0-9_.-]+")
 
 
 def _refuse(place: str, problem: str) -> NoReturn:
@@ -246,6 +252,14 @@ def _check_tried(
         _refuse(f"{place}: broken", "is null, and its corpus fails")
 
 
+def is_point_of(case: str, base: str) -> bool:
+    """Whether a case can be ``base`` itself, or a point of a matrix over it, by their ids."""
+    if not base or case == base:
+        return bool(base)
+    point = case.removeprefix(base)
+    return point != case and _POINT.fullmatch(point) is not None and "-" in point[2:-1]
+
+
 def check_plan(seal: Mapping[str, Any]) -> None:
     """Every planned case is judged by what every case is judged by, and by nothing twice."""
     definitions = definitions_of(seal)
@@ -256,8 +270,8 @@ def check_plan(seal: Mapping[str, Any]) -> None:
         place = f"seal.plan[{index}]"
         if not planned["nodeid"].endswith(f"::{planned['case']}"):
             _refuse(f"{place}.nodeid", f"does not name the case {shown(planned['case'])}")
-        if not (planned["case"] == planned["base"] or planned["case"].startswith(planned["base"])):
-            _refuse(f"{place}.base", "is not what the case's id begins with")
+        if not is_point_of(planned["case"], planned["base"]):
+            _refuse(f"{place}.base", "is not the case's id, with or without its matrix point")
         ids = [item["id"] for item in planned["items"]]
         if len(set(ids)) != len(ids):
             _refuse(f"{place}.items", "holds one id twice")
@@ -274,6 +288,8 @@ def check_plan(seal: Mapping[str, Any]) -> None:
             _refuse(f"{place}.items", "'score' and a threshold go together")
         for number, item in enumerate(planned["items"]):
             _check_item(item, definitions, f"{place}.items[{number}]")
+            has_threshold = planned["threshold"] is not None
+            _check_influence(item, definitions, has_threshold, f"{place}.items[{number}]")
     items = {(case["nodeid"], item["id"]) for case in seal["plan"] for item in case["items"]}
     for index, row in enumerate(seal["reviews"]):
         if (row["case"], row["invariant"]) not in items:
@@ -283,10 +299,6 @@ def check_plan(seal: Mapping[str, Any]) -> None:
 def _check_item(item: Mapping[str, Any], definitions: Mapping[str, Any], place: str) -> None:
     if item["selected"] != (item["why"] is None):
         _refuse(f"{place}.why", "an item is selected exactly when there is no reason why not")
-    if item["gate"] and not item["decides"]:
-        _refuse(f"{place}.decides", "a gate decides alone")
-    if item["gate"] and item["informational"]:
-        _refuse(f"{place}.informational", "a gate is not informational")
     if item["kind"] in ("contract", "trace") and item["definition"] is None:
         _refuse(f"{place}.definition", "a contract without a definition")
     if item["definition"] is not None and type(definitions[item["definition"]]) is not dict:
@@ -299,12 +311,39 @@ def _check_item(item: Mapping[str, Any], definitions: Mapping[str, Any], place: 
         sealed = definitions[item["definition"]]
         if sealed.get("gate") is True and sealed.get("status") != "draft":
             _refuse(f"{place}.gate", "a contract that is hard cannot be softened")
+    if item["kind"] == "contract":
+        _same(f"{place}.version", item["version"], definitions[item["definition"]].get("version"))
+    elif item["version"] is not None:
+        _refuse(f"{place}.version", "only a contract has a version")
     try:
         again = planned_item(item, definitions).as_record()
     except (ValueError, ZeroDivisionError) as error:
         raise UnverifiedError(f"{place}: no item ({error})") from error
     # A number has one way to be written, so that no two records say the same.
     _same(f"{place}.weight", item["weight"], again["weight"])
+
+
+def _check_influence(
+    item: Mapping[str, Any], definitions: Mapping[str, Any], has_threshold: bool, place: str
+) -> None:
+    """Whether an item decides alone, or is only shown, follows from what it is."""
+    kind, gate = item["kind"], item["gate"]
+    weighs = Fraction(item["weight"]) > 0
+    is_draft = False
+    if kind in ("contract", "trace"):
+        is_draft = definitions[item["definition"]].get("status") == "draft"
+    if is_draft and (gate or weighs):
+        _refuse(place, "a draft is no gate and has no weight")
+    if weighs and kind in _WEIGHTLESS:
+        _refuse(f"{place}.weight", f"an item of kind {kind} has no weight")
+    informational = is_draft or (
+        has_threshold and not gate and not weighs and kind not in _WEIGHTLESS
+    )
+    decides = gate or (not informational and (not has_threshold or kind == "score"))
+    for name, own in (("informational", informational), ("decides", decides)):
+        if item[name] != own:
+            problem = f"is {shown(item[name])}, and the item gives {shown(own)}"
+            _refuse(f"{place}.{name}", problem)
 
 
 def _check_rule(item: Mapping[str, Any], definitions: Mapping[str, Any], place: str) -> None:

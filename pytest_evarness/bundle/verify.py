@@ -270,7 +270,7 @@ def _check_findings(
 ) -> tuple[str, str, None]:
     consistency.check_findings_shape(predicate)
     recomputation.check_verdict(predicate)
-    check_written(predicate)
+    word.extend(check_written(predicate))
     word.extend(check_applying(predicate, registry))
     word.extend(check_defined(predicate, registry))
     if predicate["seal"]["settings"]["events"] == "digest":

@@ -176,7 +176,9 @@ def items_of(spec: Spec) -> tuple[PlannedItem, ...]:
                 gate=True,
                 version=1,
                 severity=Severity.CRITICAL,
-                definition=definition_of(name, body, owner="governance"),
+                definition=definition_of(
+                    name, body, owner="governance", severity="critical", title=f"{name} holds"
+                ),
                 description=f"{name} holds",
                 path="contracts/send.yaml",
                 line=3,
