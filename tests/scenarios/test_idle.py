@@ -64,10 +64,10 @@ def expected_answer(place: dict[str, Any], scenario: dict[str, Any]) -> str:
 
 def standing_alone(
     name: str, *, is_idle: bool = False, lies: bool = False
-) -> tuple[dict[str, Any], dict[str, str]]:
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """A shipped scenario with the graphs of its patterns in place, and the files it then needs."""
     scenario = shipped(name)
-    files: dict[str, str] = {}
+    files: dict[str, Any] = {}
     for place in (scenario, *scenario["cases"].values()):
         subject = place.get("subject", {})
         if "graph" not in subject:
@@ -80,8 +80,10 @@ def standing_alone(
             files["scenarios/contracts.yaml"] = (folder / "contracts.yaml").read_text("utf-8")
             if (folder / "tools.yaml").is_file():
                 files["scenarios/tools.yaml"] = (folder / "tools.yaml").read_text("utf-8")
-            text = (folder / "fixtures" / f"{fixture}.yaml").read_text("utf-8")
-            files[f"scenarios/fixtures/{fixture}.yaml"] = text
+            given = read(folder / "fixtures" / f"{fixture}.yaml")
+            if is_idle:
+                given.pop("attacks", None)  # as below
+            files[f"scenarios/fixtures/{fixture}.yaml"] = given
             place.setdefault("environment", {})["fixture"] = f"fixtures/{fixture}.yaml"
         if is_idle:
             graph = idle(graph, expected_answer(place, scenario) if lies else None)
