@@ -282,7 +282,7 @@ def _scenario(engine: Engine, path: Path) -> Iterator[Remark]:
             if item.broken is not None:
                 text = f"{place}: {item.broken}"
                 yield Remark("error", text, item.path, item.line, field=item.id)
-            elif item.applies is not None and not item.is_aside:
+            elif item.applies is not None:
                 text = f"{place}: is not for case '{case.id}': {item.applies}"
                 yield Remark("warning", text, item.path, item.line, field=item.id)
         for contract, place, line in _contracts(engine, case):
@@ -300,13 +300,29 @@ def _contracts(engine: Engine, case: Case) -> Iterator[tuple[Contract, str, int]
             yield contract, item.path, item.line
 
 
-def _vocabulary(engine: Engine, case: Case) -> tuple[frozenset[str] | None, frozenset[str] | None]:
-    """Event types and tools that are possible in the graph of a case."""
+def _vocabulary(
+    engine: Engine, case: Case
+) -> tuple[frozenset[str] | None, frozenset[str], frozenset[str]]:
+    """Event types and tools that are possible in the graph of a case, and what is apart."""
     from pytest_evarness.checks.evidence import named_types, possible_types
 
     graph = case.compiled.graph
     types = possible_types(graph, engine.registry, named_types(case.items))
-    return types, _tools(engine, graph, case.compiled.overlays)
+    overlays = case.compiled.overlays
+    return types, _tools(engine, graph, overlays), _apart(engine, graph, overlays)
+
+
+def _apart(engine: Engine, graph: Graph, overlays: JsonObject) -> frozenset[str]:
+    """``TYPE.PATH`` of what holds other names than the graph's: a model may ask for any tool.
+
+    A name that cannot come about there does not load, so nothing is left to say of it.
+    """
+    return frozenset(
+        key
+        for domain in engine.registry.domains.values()
+        for key in domain.identities(graph, {}, overlays)
+        if "." in key
+    )
 
 
 def _tools(engine: Engine, graph: Graph, overlays: JsonObject) -> frozenset[str]:
@@ -346,7 +362,9 @@ def _graph(engine: Engine, path: Path) -> Iterator[Remark]:
     for finding in harness.lint:
         error = harness.document.error(_fault(finding))
         yield _error(error, finding.level)
-    tools = _tools(engine, harness.graph, harness.overlays.values)
+    overlays = harness.overlays.values
+    tools = _tools(engine, harness.graph, overlays)
+    apart = _apart(engine, harness.graph, overlays)
     for index, name in enumerate(harness.graph.params.invariants):
         where = harness.document.where(("params", "invariants", index))
         try:
@@ -355,7 +373,7 @@ def _graph(engine: Engine, path: Path) -> Iterator[Remark]:
             yield _error(InputError(error.problem, where=error.where or where, fix=error.fix))
             continue
         types = _graph_types(engine, harness.graph, contract)
-        for problem in never_fires(contract, types, tools):
+        for problem in never_fires(contract, types, tools, apart):
             yield _error(InputError(f"{name}: {problem}", where=where), "warning")
 
 
@@ -488,13 +506,17 @@ def _corpora(engine: Engine, file: LibraryFile) -> Iterator[Remark]:
 
 
 def never_fires(
-    contract: Contract, types: frozenset[str] | None, tools: frozenset[str] | None
+    contract: Contract,
+    types: frozenset[str] | None,
+    tools: frozenset[str] | None,
+    apart: frozenset[str] = frozenset(),
 ) -> Iterator[str]:
     """Sentences for the parts of a contract that cannot match in a graph.
 
     Args:
         types: Event types that runs of the graph can emit; None when that is not known.
         tools: Tools that the graph's nodes name; None when that is not known.
+        apart: ``TYPE.PATH`` of payloads that hold other tools than these.
     """
     from pytest_evarness.contract.rule import (
         AtMost,
@@ -507,7 +529,9 @@ def never_fires(
     )
 
     dead = {
-        name: why for name, role in roles_of(contract.rule) if (why := _dead(role, types, tools))
+        name: why
+        for name, role in roles_of(contract.rule)
+        if (why := _dead(role, types, tools, apart))
     }
     rule = contract.rule
     cannot = "can never fire in this graph"
@@ -535,15 +559,23 @@ def never_fires(
             yield f"fails whenever 'when' comes about in this graph: {dead['then']}"
 
 
-def _dead(role: Role, types: frozenset[str] | None, tools: frozenset[str] | None) -> str | None:
+def _dead(
+    role: Role,
+    types: frozenset[str] | None,
+    tools: frozenset[str] | None,
+    apart: frozenset[str],
+) -> str | None:
     """Why no alternative of a role can match; None where one can."""
-    reasons = [_dead_pattern(pattern, types, tools) for pattern in role]
+    reasons = [_dead_pattern(pattern, types, tools, apart) for pattern in role]
     known = [reason for reason in reasons if reason is not None]
     return "; ".join(dict.fromkeys(known)) if len(known) == len(reasons) else None
 
 
 def _dead_pattern(
-    pattern: Pattern, types: frozenset[str] | None, tools: frozenset[str] | None
+    pattern: Pattern,
+    types: frozenset[str] | None,
+    tools: frozenset[str] | None,
+    apart: frozenset[str],
 ) -> str | None:
     if pattern.types is None:
         return None
@@ -552,7 +584,7 @@ def _dead_pattern(
     if tools is None:
         return None
     for path, matcher in pattern.where:
-        if str(path) in _TOOL_PATHS:
+        if str(path) in _TOOL_PATHS and apart.isdisjoint(f"{one}.{path}" for one in pattern.types):
             wanted = _equal_to(matcher)
             if wanted is not None and not tools.intersection(wanted):
                 return f"no node of it names the tool {_listed(wanted)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -214,6 +215,43 @@ def test_each_primitive_that_cannot_match_says_why(body: dict[str, Any], text: s
 )
 def test_what_can_match_is_left_alone(body: dict[str, Any]) -> None:
     assert said(body) == []
+
+
+REFUSED = {
+    "loop": {"id": "act", "type": "loop_controller", "config": {"tools": ["web.fetch"]}},
+    "tool": {"id": "act", "type": "tool", "config": {"tool": "web.fetch"}},
+}
+
+
+@pytest.mark.parametrize("as_graph", [False, True], ids=["scenario", "graph"])
+@pytest.mark.parametrize("kind", list(REFUSED))
+def test_a_loop_may_be_refused_a_tool_that_the_graph_does_not_name(
+    command: Command, kind: str, as_graph: bool
+) -> None:
+    # The refusal of what a model asks for is the point; a tool node asks for its own tool alone.
+    graph: dict[str, Any] = {
+        "ir_version": 1,
+        "id": "g",
+        "nodes": [{"id": "in", "type": "input"}, REFUSED[kind], {"id": "out", "type": "output"}],
+        "edges": [{"from": "in", "to": "act"}, {"from": "act", "to": "out"}],
+    }
+    contract = (
+        "refused: {owner: o, rationale: r, assert: {eventually: {type: policy_decision,"
+        " where: {capability: email.send}}}}\n"
+    )
+    write("scenarios/contracts.yaml", f"contracts:\n  {contract}")
+    if as_graph:
+        graph["params"] = {"invariants": ["refused"]}
+        named = write("scenarios/g.json", json.dumps(graph))
+    else:
+        subject = json.dumps({"graph": graph})
+        named = write(
+            "scenarios/s.yaml", f"evarness: 1\nsubject: {subject}\ninvariants: {{refused: {{}}}}\n"
+        )
+    done = command("lint", named)
+    assert done.code == 0, done.out
+    said = "refused: can never pass in this graph: no node of it names the tool 'email.send'"
+    assert (said in done.out) == (kind == "tool")
 
 
 def test_nothing_is_said_where_the_types_are_not_known() -> None:
