@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_evarness.bundle.exercise import ABOUT, exercises_of, ran_in
 from pytest_evarness.bundle.lookup import definition_texts
 from pytest_evarness.bundle.summary import declares_pause
-from pytest_evarness.core.plan import ALWAYS_THERE
+from pytest_evarness.core.plan import ALWAYS_THERE, is_aside
 
 if TYPE_CHECKING:
     from pytest_evarness.bundle.exercise import Exercise
@@ -119,6 +119,8 @@ def _vacuous_everywhere(predicate: Mapping[str, Any]) -> list[tuple[str, str]]:
         for item, finding in pairs:
             if item["kind"] in ("expect", "score") or item["id"] in ALWAYS_THERE:
                 continue
+            if is_aside(item["because"], item["applies"]):
+                continue  # told by itself
             name = item["id"]
             applied.setdefault(name, 0)
             vacuous.setdefault(name, 0)
@@ -164,7 +166,9 @@ def _of_the_findings(predicate: Mapping[str, Any], everywhere: set[str]) -> Iter
         vacuous = [
             item["id"]
             for item, finding in pairs
-            if finding["vacuous"] and item["id"] not in everywhere
+            if finding["vacuous"]
+            and item["id"] not in everywhere
+            and not is_aside(item["because"], item["applies"])
         ]
         if vacuous:
             yield f"{planned['nodeid']}: passed only because nothing was there: {_names(vacuous)}"
@@ -188,6 +192,13 @@ def _of_the_findings(predicate: Mapping[str, Any], everywhere: set[str]) -> Iter
 
 def _of_the_contracts(predicate: Mapping[str, Any]) -> Iterator[str]:
     seal = predicate["seal"]
+    aside: dict[tuple[str, str], list[str]] = {}
+    for planned in seal["plan"]:
+        for item in planned["items"]:
+            if is_aside(item["because"], item["applies"]):
+                aside.setdefault((item["id"], item["applies"]), []).append(planned["nodeid"])
+    for (name, why), nodeids in sorted(aside.items()):
+        yield f"'{name}' did not judge, since {why}: {_names(nodeids)}"
     untested = sorted({_versioned(row) for row in seal["contracts"] if row["untested"]})
     if untested:
         yield f"contracts without a corpus of their own (untested): {_names(untested)}"

@@ -475,7 +475,7 @@ class Judge:
         """Apply what a vacuous pass counts as, and what a gate asks of a pass."""
         if finding is None:
             return _undecided(item, f"nothing here judges an item of kind '{item.kind}'")
-        if finding.outcome is Outcome.PASS and finding.vacuous:
+        if finding.outcome is Outcome.PASS and finding.vacuous and not item.is_aside:
             policy = item.vacuous
             if policy == "pass" and self.strict_vacuity:
                 policy = "indeterminate"

@@ -282,7 +282,7 @@ def _scenario(engine: Engine, path: Path) -> Iterator[Remark]:
             if item.broken is not None:
                 text = f"{place}: {item.broken}"
                 yield Remark("error", text, item.path, item.line, field=item.id)
-            elif item.applies is not None:
+            elif item.applies is not None and not item.is_aside:
                 text = f"{place}: is not for case '{case.id}': {item.applies}"
                 yield Remark("warning", text, item.path, item.line, field=item.id)
         for contract, place, line in _contracts(engine, case):

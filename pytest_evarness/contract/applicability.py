@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_evarness.core.json import shown
+from pytest_evarness.core.plan import BY_LIBRARY
 from pytest_evarness.core.registry import nearest
 from pytest_evarness.errors import Fault
 
@@ -50,7 +51,6 @@ _ASKED: Final = {
 
 BY_SCENARIO: Final = "named by the scenario"
 BY_GRAPH: Final = "named by the graph"
-BY_LIBRARY: Final = "pulled in by its library"
 INLINE: Final = "written in the scenario"
 BY_ENVIRONMENT: Final = "derived from the environment"
 

@@ -12,7 +12,7 @@ from pytest_evarness.core.outcome import Severity
 if TYPE_CHECKING:
     from pytest_evarness.core.json import Json, JsonObject
 
-__all__ = ["ALWAYS_THERE", "FIXED_KINDS", "PlannedItem"]
+__all__ = ["ALWAYS_THERE", "BY_LIBRARY", "FIXED_KINDS", "PlannedItem", "is_aside"]
 
 ALWAYS_THERE = frozenset({"reproduces", "forbidden-unmatched-requests"})
 """Items that every case has anyway: they do not count as something asserted."""
@@ -21,6 +21,15 @@ FIXED_KINDS = frozenset(
     {"reproduces", "expect", "forbidden", "contract", "trace", "replicas", "score", "load"}
 )
 """Kinds of items that are judged from the runs themselves; any other kind is a check type."""
+
+
+BY_LIBRARY = "pulled in by its library"
+"""Why a contract is among the items that nobody names."""
+
+
+def is_aside(because: str | None, applies: str | None) -> bool:
+    """Whether a contract that nobody names is among the items though it is not for the case."""
+    return because == BY_LIBRARY and applies is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +83,11 @@ class PlannedItem:
     def is_check(self) -> bool:
         """Whether evidence is gathered for it from the sealed world."""
         return self.kind not in FIXED_KINDS
+
+    @property
+    def is_aside(self) -> bool:
+        """Whether it is told only: a contract of a library that another mode keeps from judging."""
+        return is_aside(self.because, self.applies)
 
     def as_record(self) -> dict[str, Json]:
         """The JSON form that is sealed; the definition stays a mapping here."""

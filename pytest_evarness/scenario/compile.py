@@ -768,6 +768,7 @@ class Compiler:
             shapes=(*harness.overlays.shapes, *self._graph_shapes(graph)),
             beside=harness.beside,
             facts=self._facts(parsed, graph, aliases),
+            own_mode=str(parsed.get("mode", "release")),
             mark_of=lambda path: self._mark(current, path),
             report=lambda fault: self.wrong(current, fault),
             report_error=lambda error: self._outside(current, error),

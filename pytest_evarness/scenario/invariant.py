@@ -5,7 +5,7 @@ Order and hardness: docs/verdicts.md. Nothing is judged here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -264,6 +264,7 @@ class ItemPlan:
     aliases: Mapping[str, str]
     beside: Sequence[Path]
     facts: CaseFacts
+    own_mode: str
     mark_of: Callable[[Path_], Mark | None]
     report: Callable[[Fault], None]
     report_error: Callable[[InputError], None]
@@ -590,22 +591,47 @@ class Planner:
         if isinstance(found, InputError):
             self.plan.report_error(found)
             return
-        for contract_id in found:
+        aside = self._set_aside(found)
+        for contract_id in sorted({*found, *aside}):
             if contract_id in self.named:
                 continue
             contract = self._contract(contract_id, ())
-            if contract is not None:
-                self._contract_item(
-                    None,
-                    contract_id,
-                    contract,
-                    gate=contract.gate,
-                    vacuous=contract.vacuous,
-                    weight=Fraction(0),
-                    origin=BY_LIBRARY,
-                    path=contract.path,
-                    line=contract.line,
-                )
+            if contract is None:
+                continue
+            if contract_id in aside:
+                self.warnings.append(self._by_mode(contract))
+            self._contract_item(
+                None,
+                contract_id,
+                contract,
+                gate=contract.gate,
+                vacuous=contract.vacuous,
+                weight=Fraction(0),
+                origin=BY_LIBRARY,
+                path=contract.path,
+                line=contract.line,
+            )
+
+    def _set_aside(self, found: Sequence[str]) -> frozenset[str]:
+        """Contracts of libraries that would judge, had nobody set another mode.
+
+        They are among the items all the same, as ones that do not apply: else a word in a scenario
+        or an option would take a contract away without a trace.
+        """
+        facts = self.plan.facts
+        aside: set[str] = set()
+        for mode in sorted({"release", self.plan.own_mode} - {facts.mode}):
+            others = self.contracts.pulled_in(replace(facts, mode=mode), self.plan.beside)
+            # What is wrong with a library was told for the mode in force.
+            aside.update(() if isinstance(others, InputError) else others)
+        return frozenset(aside.difference(found))
+
+    def _by_mode(self, contract: Contract) -> str:
+        """That the mode keeps a contract from judging, and who set it."""
+        facts, own = self.plan.facts, self.plan.own_mode
+        why = contract.applies_to.why_not(facts) if contract.applies_to is not None else None
+        whose = f"; the session sets it, the scenario says {own}" if facts.mode != own else ""
+        return f"contract {quoted(contract.id)} does not judge: {why}{whose}"
 
     def _contract(
         self, contract_id: str, path: Path_, *, at_key: bool = False, mark: Mark | None = None

@@ -24,6 +24,7 @@ def item(name: str, kind: str = "contract", **more: Any) -> dict[str, Any]:
         "gate": True,
         "decides": True,
         "written": True,
+        "because": None,
         "applies": None,
         "definition": c1.sha256_text(DONE) if kind == "expect" else None,
         "selected": True,

@@ -123,6 +123,47 @@ def test_no_case_drops_out_of_a_contract_that_its_tags_ask_for(session: Session)
     assert session("scenarios", "-k", "b and gov").counts["deselected"] > 0
 
 
+@pytest.mark.parametrize(
+    ("words", "mode", "whose"),
+    [
+        (
+            ("--evarness-mode=exploratory",),
+            None,
+            "; the session sets it, the scenario says release",
+        ),
+        ((), "exploratory", ""),
+    ],
+)
+def test_a_contract_that_the_mode_keeps_from_judging_is_named(
+    session: Session, words: tuple[str, ...], mode: str | None, whose: str
+) -> None:
+    by_mode = {**NEVER, "applies_to": {"modes": ["release"]}, "vacuous": "fail"}
+    # One that is for this mode judges, and one that no setting would bring is no news.
+    here = {**ENDS, "applies_to": {"modes": ["exploratory"]}}
+    never = {**ENDS, "applies_to": {"modes": ["diagnostic"]}}
+    files = {
+        "contracts/a.yaml": library(rule=by_mode, here=here, never=never),
+        "scenarios/s.yaml": echo(**({} if mode is None else {"mode": mode})),
+    }
+    ran = session("scenarios", *words, files=files)
+    why = "applies_to asks for the mode 'release' (mode of the case: exploratory)"
+    assert (ran.code, judged(ran)) == (0, "pass"), ran.text
+    assert f"warning: contract 'rule' does not judge: {why}{whose}\n" in ran.text
+    assert f"'rule' did not judge, since {why}: {CASE}" in ran.predicate["not_proven"]
+    assert not any("only because nothing was there" in one for one in ran.predicate["not_proven"])
+    assert ran.findings(CASE)["here"] == "pass"
+    assert "never" not in ran.findings(CASE)
+    assert "'never'" not in str(ran.predicate["not_proven"])
+    verify(ran)
+    # Nor does it count, however strict the session is about what was not tested.
+    assert session("scenarios", *words, "--evarness-strict-vacuity").code == 0
+    # The twin: in its mode it judges, and nothing is told.
+    ran = session("scenarios", "--evarness-mode=release")
+    assert (ran.code, judged(ran)) == (1, "fail")
+    assert "'rule' does not judge" not in ran.text
+    assert ("contract 'here' does not judge" in ran.text) is (mode is not None)
+
+
 @pytest.mark.parametrize("words", [(), ("-o", "evarness_contracts=contracts")])
 def test_a_file_in_the_place_of_the_folder_is_wrong_use(
     session: Session, capfd: pytest.CaptureFixture[str], words: tuple[str, ...]
