@@ -174,7 +174,8 @@ WRITTEN: dict[str, Any] = {
 
 def contracts(registry: Registry) -> list[Contract]:
     bodies = dict(WRITTEN)
-    for path in sorted((Path(__file__).parents[1] / "pytest_evarness/contract/packaged").glob("*.yaml")):
+    packaged = Path(__file__).parents[1] / "pytest_evarness/contract/packaged"
+    for path in sorted(packaged.glob("*.yaml")):
         for key, value in yaml.safe_load(path.read_text(encoding="utf-8"))["contracts"].items():
             bodies[key] = value["assert"]
     kept = []

@@ -162,7 +162,8 @@ def test_what_was_redacted_does_not_come_back_in_the_log(
         return sha256_text(log)
 
     monkeypatch.setattr(audit, "digest_of_text", digest)
-    redaction = ("redaction_rules", {}) if is_redacted else ("policy_gate", {})
+    kind = "redaction_rules" if is_redacted else "policy_gate"
+    redaction: tuple[str, dict[str, Any]] = (kind, {})
     sink = ("audit_log_sink", {"include": include})
     graph = h.chain(("input", {}), ("tool", {"tool": "email.search"}), redaction, sink)
     graph["edges"][1] = {"from": "n1", "to": "n3"}
