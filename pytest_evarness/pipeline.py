@@ -179,6 +179,7 @@ class Engine(AbstractContextManager["Engine"]):
         folders = {(settings.root / case["file"]).parent for case in seal["plan"]}
         if "library" in self.__dict__:
             folders.update(self.library.looked_beside)
+            rows += [row for row in self.library.idle if row not in rows]
         return changed_files(
             rows,
             where,
@@ -188,7 +189,7 @@ class Engine(AbstractContextManager["Engine"]):
         )
 
     def unread_libraries(self, files: Iterable[Path], *, in_root: bool = False) -> list[str]:
-        """Folders ``contracts`` near scenarios that are not read, in words.
+        """Folders ``contracts`` near scenarios, and files in those of libraries, that are not read.
 
         A command that is given in another folder than the project's has another root directory.
 
@@ -221,11 +222,28 @@ class Engine(AbstractContextManager["Engine"]):
             )
         )
         return [
-            f"the contracts in '{_seen_from(settings.root, folder)}' judge nothing here:"
-            f" libraries are looked for in {named} of the root directory; try:"
-            f"{_run_from(settings.root, folder)} name the folder (--contracts, or"
-            " evarness_contracts in the ini file)"
-            for folder in sorted(found)
+            *self._unread_files(read),
+            *(
+                f"the contracts in '{_seen_from(settings.root, folder)}' judge nothing here:"
+                f" libraries are looked for in {named} of the root directory; try:"
+                f"{_run_from(settings.root, folder)} name the folder (--contracts, or"
+                " evarness_contracts in the ini file)"
+                for folder in sorted(found)
+            ),
+        ]
+
+    def _unread_files(self, folders: Sequence[Path]) -> list[str]:
+        """JSON in the folders of libraries: it looks like one, and is none that is read."""
+        from pytest_evarness.source.walk import look_below
+
+        root = self.settings.root
+        return [
+            f"'{_seen_from(root, path)}' is not read: libraries are .yaml and .yml files; try:"
+            " give it such a name (JSON is YAML), or move it elsewhere"
+            for folder in folders
+            if folder.is_dir()
+            for path in look_below(folder, root).files
+            if path.suffix.lower() == ".json"
         ]
 
     @cached_property

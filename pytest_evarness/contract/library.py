@@ -103,6 +103,12 @@ class LibraryFile:
         """Every id of the file, readable or not, in its order."""
         return [str(name) for name in self.document.value[self.top]]
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether none of its contracts judges a case that does not name it."""
+        active = any(one.status == "active" for one in self.contracts.values())
+        return not active and not self.broken
+
     def error(self, name: str, fault: Fault) -> InputError:
         """A fault of one contract, with its place."""
         return self.document.error(fault.under(self.top, name))
@@ -298,7 +304,7 @@ class Library:
         self._beside: dict[Path, tuple[LibraryFile | None, tuple[InputError, ...]]] = {}
         self._resolved: dict[Any, Contract] = {}
         self._winners: dict[tuple[str, tuple[int, ...]], Contract | InputError] = {}
-        self._in_force: dict[tuple[Path, ...], tuple[tuple[str, str, str], ...]] = {}
+        self._in_force: dict[Any, tuple[tuple[str, str, str], ...]] = {}
         self._given: dict[Path, LibraryFile] = {}
         self._met = Met()
         self._corpora: dict[str, _CorporaFile] = {}
@@ -661,18 +667,41 @@ class Library:
             if not errors and self.root is not None and folder.is_relative_to(self.root)
         )
 
-    def in_force(self, beside: Sequence[Path] = ()) -> tuple[tuple[str, str, str], ...]:
-        """``("contracts", file, sha256 hex)`` of each file that is not packaged."""
-        known = self._in_force.get(tuple(beside))
+    def in_force(
+        self, beside: Sequence[Path] = (), used: Iterable[str] = ()
+    ) -> tuple[tuple[str, str, str], ...]:
+        """``("contracts", file, sha256 hex)`` of each file that is not packaged.
+
+        Args:
+            beside: Folders of the scenario and its graph.
+            used: Files of which a contract is used; one that brings none by itself is in force
+                there alone.
+        """
+        named = frozenset(used)
+        key = (tuple(beside), named)
+        known = self._in_force.get(key)
         if known is None:
             files = [
                 *(file for file in self.files if file.label != "packaged"),
                 # The rest lies beside a packaged harness.
                 *(file for file in self._read_beside(beside)[0] if self._is_inside(file)),
             ]
-            known = tuple(("contracts", file.shown, file.sha256) for file in files)
-            self._in_force[tuple(beside)] = known
+            known = tuple(
+                ("contracts", file.shown, file.sha256)
+                for file in files
+                if not file.is_idle or file.shown in named
+            )
+            self._in_force[key] = known
         return known
+
+    @property
+    def idle(self) -> list[tuple[str, str]]:
+        """``(file, sha256 hex)`` of files that were read and bring nothing by themselves."""
+        beside = (found for found, _ in self._beside.values() if found is not None)
+        files = (*self.files, *(file for file in beside if self._is_inside(file)))
+        return [
+            (file.shown, file.sha256) for file in files if file.label != "packaged" and file.is_idle
+        ]
 
     def _is_inside(self, file: LibraryFile) -> bool:
         root, source = self.root, file.source
@@ -712,6 +741,15 @@ def _fault_of_layer(mine: Contract, below: Contract) -> Fault | None:
                 f"write 'version: {free}'",
                 at_key=True,
             )
+    if mine.overrides and mine.version < below.version:
+        return Fault(
+            ("version",),
+            f"is lower than that of {name}, which it replaces",
+            str(mine.version),
+            "a requirement that changes is a new version",
+            f"write 'version: {below.version + 1}'",
+            at_key=True,
+        )
     rule = "a hard contract cannot be softened"
     if below.gate and not mine.gate:
         return Fault(

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from pytest_evarness.contract.applicability import CaseFacts
     from pytest_evarness.contract.library import Library
+    from pytest_evarness.contract.model import Contract
     from pytest_evarness.contract.row import CorpusRow, OverrideRow
     from pytest_evarness.core.graph import Graph
     from pytest_evarness.core.interfaces import LintFinding, Shape
@@ -286,6 +287,7 @@ class Compiler:
                 dict.fromkeys(row for one in planner.used for row in override_rows(one))
             ),
             corpora=self.contracts.corpora(planner.used),
+            used=planner.used,
         )
 
     def _merge(self, current: _Current) -> bool:
@@ -1040,6 +1042,7 @@ class Compiler:
         subjects: tuple[tuple[str, str], ...],
         overrides: tuple[OverrideRow, ...],
         corpora: tuple[CorpusRow, ...],
+        used: Sequence[Contract],
     ) -> Case | None:
         graph = harness.graph
         assert graph is not None, "only a graph runs"
@@ -1101,7 +1104,7 @@ class Compiler:
             subjects=subjects,
             waived=tuple(waived),
             warnings=tuple(dict.fromkeys(warnings)),
-            overlays_in_force=self._in_force(harness),
+            overlays_in_force=self._in_force(harness, used),
             overrides=overrides,
             corpora=corpora,
             params=tuple((axis.key, value) for axis, value, _ in current.point.settings),
@@ -1115,9 +1118,12 @@ class Compiler:
             else cast("str", environment["user_input"]),
         )
 
-    def _in_force(self, harness: Harness) -> tuple[tuple[str, str, str], ...]:
+    def _in_force(
+        self, harness: Harness, used: Sequence[Contract]
+    ) -> tuple[tuple[str, str, str], ...]:
         """``(name, label, sha256 hex)`` of overlays and of library files that are not packaged."""
-        return harness.overlays.in_force + self.context.library.in_force(harness.beside)
+        files = {one.path for one in used}
+        return harness.overlays.in_force + self.context.library.in_force(harness.beside, files)
 
     def _fixture_name(self, current: _Current) -> str:
         if current.fixture is None:
@@ -1137,7 +1143,7 @@ class Compiler:
         found.update(current.read)
         if current.fixture is not None:
             found[current.fixture.name] = current.fixture.sha256
-        for name, label, digest in self._in_force(harness):
+        for name, label, digest in self._in_force(harness, planner.used):
             found[f"{name}:{label}"] = digest
         found.update(planner.files)
         for contract in planner.used:

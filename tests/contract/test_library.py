@@ -515,6 +515,39 @@ def test_files_that_are_not_what_was_read_are_named(root: Path, registry: Regist
     ]
 
 
+def test_a_file_that_brings_nothing_is_in_force_where_it_is_used(
+    root: Path, registry: Registry
+) -> None:
+    write(root, "contracts/a.yaml", "contracts: {}\n")
+    old = ENDS.replace("    assert", "    status: deprecated\n    assert")
+    write(root, "contracts/b.yaml", old)
+    where = Locations(root, None, (), {})
+    found = load_library(where, [Path("contracts")], registry)
+    assert found.in_force() == ()
+    assert [name for _, name, _ in found.in_force((), ["contracts/b.yaml"])] == ["contracts/b.yaml"]
+    assert [name for name, _ in found.idle] == ["contracts/a.yaml", "contracts/b.yaml"]
+    # What becomes of it is told all the same.
+    write(root, "contracts/a.yaml", ENDS)
+    assert changed_files(found.idle, where, [Path("contracts")]) == ["contracts/a.yaml: changed"]
+    # The twin: one that judges is in force.
+    found = load_library(where, [Path("contracts")], registry)
+    assert [name for _, name, _ in found.in_force()] == ["contracts/a.yaml"]
+
+
+@pytest.mark.parametrize(("version", "is_lower"), [(1, True), (2, True), (4, False)])
+def test_an_override_has_no_lower_version_than_what_it_replaces(
+    root: Path, registry: Registry, version: int, is_lower: bool
+) -> None:
+    write(root, "home/contracts.yaml", ENDS.replace("    assert", "    version: 3\n    assert"))
+    over = f"    version: {version}\n    overrides: ends@3\n    assert"
+    write(root, "contracts/a.yaml", OTHER.replace(NAME, "ends").replace("    assert", over))
+    found = load_library(Locations(root, root / "home", (), {}), [Path("contracts")], registry)
+    told = [str(error) for error in found.errors]
+    assert any("is lower than that of 'ends' in " in one for one in told) is is_lower, told
+    assert any("write 'version: 4'" in one for one in told) is is_lower
+    assert bool(told) is is_lower
+
+
 def test_a_version_that_was_replaced_does_not_come_back_with_another_meaning(
     root: Path, registry: Registry
 ) -> None:

@@ -319,6 +319,22 @@ def test_contracts_that_the_root_directory_leaves_unread_are_a_warning(
     assert none not in own["not_proven"]
 
 
+@pytest.mark.parametrize("name", ["a.yaml", "a.json"])
+@pytest.mark.parametrize("status", ["deprecated", "active"])
+def test_a_library_that_brings_nothing_is_none_in_force(
+    session: Session, name: str, status: str
+) -> None:
+    rules = library(rule={**NEVER, "status": status})
+    ran = run(session, **{f"contracts/{name}": rules, "contracts/empty.yaml": {"contracts": {}}})
+    none = "no library of the project was in force, so none of its contracts judged"
+    judges = (name, status) == ("a.yaml", "active")
+    assert ran.code == (1 if judges else 0), ran.text
+    assert (none in ran.predicate["not_proven"]) is not judges
+    told = "warning: 'contracts/a.json' is not read: libraries are .yaml and .yml files"
+    assert (told in ran.text) is (name == "a.json")
+    assert ran.predicate["changed"] == []
+
+
 def test_the_commands_warn_of_contracts_that_they_leave_unread(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -108,8 +108,10 @@ class Shelf:
         del facts, beside
         return []
 
-    def in_force(self, beside: Sequence[Path] = ()) -> tuple[tuple[str, str, str], ...]:
-        del beside
+    def in_force(
+        self, beside: Sequence[Path] = (), used: object = ()
+    ) -> tuple[tuple[str, str, str], ...]:
+        del beside, used
         return ()
 
     def why_broken(self, contract: Contract) -> str | None:
