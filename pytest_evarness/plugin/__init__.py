@@ -77,7 +77,15 @@ def pytest_cmdline_main(
     config: pytest.Config,
 ) -> Generator[None, int | pytest.ExitCode | None, int | pytest.ExitCode | None]:
     """Around everything: no hook of somebody's makes green what is red."""
-    code = yield
+    try:
+        code = yield
+    except SystemExit as ended:
+        # Of a hook that is called when all is over: pytest lets it pass, and its code counts.
+        given = ended.code if isinstance(ended.code, int) or ended.code is None else 1
+        code = options.final_code(config, given)
+        if code == given:
+            raise
+        return code
     return options.final_code(config, code)
 
 

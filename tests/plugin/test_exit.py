@@ -92,6 +92,26 @@ def test_an_interruption_keeps_its_exit_status(session: Session, body: str, code
     assert session(*words, files=made, subprocess=True).code == code
 
 
+@pytest.mark.parametrize("hook", ["pytest_unconfigure(config)", "pytest_sessionfinish(session)"])
+@pytest.mark.parametrize("ended", ["0", "None", "False"])
+def test_a_hook_that_ends_the_process_hides_nothing(
+    session: Session, capfd: pytest.CaptureFixture[str], hook: str, ended: str
+) -> None:
+    ends = f"def {hook}:\n    raise SystemExit({ended})\n"
+    made = {"scenarios/s.yaml": BAD["failing"], "conftest.py": ends}
+    assert session("--evarness-unsigned", files=made).code == 1
+    assert SAID in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("ended", "failing", "code"), [(7, True, 7), (0, False, 0)])
+def test_a_hook_that_ends_the_process_has_its_own_code_otherwise(
+    session: Session, ended: int, failing: bool, code: int
+) -> None:
+    ends = f"def pytest_unconfigure(config):\n    raise SystemExit({ended})\n"
+    made = {"scenarios/s.yaml": BAD["failing"] if failing else echo(), "conftest.py": ends}
+    assert session("--evarness-unsigned", files=made, subprocess=True).code == code
+
+
 def test_an_exit_with_0_in_the_middle_is_not_green(session: Session) -> None:
     made = {
         "scenarios/s.yaml": BAD["failing"],
