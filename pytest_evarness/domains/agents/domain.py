@@ -452,7 +452,10 @@ def _approval_faults(graph: Graph, environment: JsonObject, overlays: JsonObject
         acts = resting_on(graph, overlays, gate)
         if not acts and gate in asking(graph):
             problem = "nothing behind the gate rests on its approval, so its end changes nothing"
-            rule = "a tool that writes, or a procedural_memory that waits for a person"
+            rule = (
+                "a tool that writes or requires an approval, or a procedural_memory that waits for"
+                " a person"
+            )
             path, got = (*path, ends[0]), quoted(str(decision[ends[0]]))
             faults.append(Fault(path, problem, got=got, rule=rule, fix=f"remove '{ends[0]}'"))
             continue

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pytest_evarness.domains.agents.manifest import canonical, manifests_of
+from pytest_evarness.domains.agents.manifest import canonical, manifests_of, requires_approval
 
 if TYPE_CHECKING:
     from pytest_evarness.core.graph import Graph, Node
@@ -23,6 +23,8 @@ __all__ = [
     "always_asks",
     "asking",
     "covered_calls",
+    "instructing",
+    "needing_approval",
     "side_effecting",
     "tool_names",
 ]
@@ -164,42 +166,65 @@ def tool_names(node: Node) -> list[tuple[str, tuple[str | int, ...]]]:
 
 def side_effecting(graph: Graph, overlays: JsonObject) -> dict[str, tuple[str, ...]]:
     """Nodes that may call a write or destructive tool, with the ids of these tools."""
+    found: dict[str, dict[str, None]] = {}
+    for node, tool, manifest in _named(graph, overlays):
+        if manifest["safety"]["side_effects"] != "read":
+            found.setdefault(node.id, {})[tool] = None
+    return {node: tuple(tools) for node, tools in found.items()}
+
+
+def _named(graph: Graph, overlays: JsonObject) -> Iterator[tuple[Node, str, Mapping[str, Any]]]:
+    """Each tool that a node names and a manifest describes, by its id."""
     manifests = manifests_of(overlays)
     names: dict[str, str] = {}
-    found = {}
     for node in graph.nodes.values():
-        tools = []
         for name, _ in tool_names(node):
             if name not in names:
                 names[name] = canonical(name, manifests)
             manifest = manifests.get(names[name])
-            if manifest is not None and manifest["safety"]["side_effects"] != "read":
-                tools.append(names[name])
-        if tools:
-            found[node.id] = tuple(dict.fromkeys(tools))
-    return found
+            if manifest is not None:
+                yield node, names[name], manifest
+
+
+def needing_approval(graph: Graph, overlays: JsonObject) -> dict[str, str]:
+    """``tool`` nodes whose call needs an approval of exactly its arguments, with the tool's id.
+
+    Nobody can approve the calls of a loop, whatever its tools require.
+    """
+    return {
+        node.id: tool
+        for node, tool, manifest in _named(graph, overlays)
+        if node.type != LOOP and requires_approval(manifest)
+    }
+
+
+def _approvable(graph: Graph, overlays: JsonObject) -> frozenset[str]:
+    """Nodes that a gate is about: what changes the world, and what needs an approval."""
+    return frozenset({*side_effecting(graph, overlays), *needing_approval(graph, overlays)})
 
 
 def covered_calls(graph: Graph, overlays: JsonObject) -> Mapping[str, tuple[str, ...]]:
-    """For each gate the nodes whose side-effecting call its output reaches, at most two of them.
+    """For each gate the nodes whose call its output reaches, at most two of them.
 
-    What lies behind a further gate that stands after a side effect is that gate's business; two
-    gates in a row cover the same call. A loop makes several, ``NODE#1`` and ``NODE#2``.
+    Calls with side effects, and those of a tool that requires an approval although it only reads.
+    What lies behind a further gate that stands after such a call and always asks is that gate's
+    business; two gates in a row cover the same call. A loop makes several, ``NODE#1`` and
+    ``NODE#2``.
     """
-    return _covered_calls(graph, frozenset(side_effecting(graph, overlays)))
+    return _covered_calls(graph, _approvable(graph, overlays))
 
 
 @lru_cache(maxsize=64)
-def _covered_calls(graph: Graph, effects: frozenset[str]) -> Mapping[str, tuple[str, ...]]:
-    flow, gates = Flow.of(graph), asking(graph)
-    # near: reached before any side effect; far: reached after one, up to the next gate.
+def _covered_calls(graph: Graph, calls: frozenset[str]) -> Mapping[str, tuple[str, ...]]:
+    flow, gates = Flow.of(graph), _ending(graph)
+    # near: reached before any such call; far: reached after one, up to the next gate.
     near: dict[str, tuple[str, ...]] = {}
     far: dict[str, tuple[str, ...]] = {}
     covered = {}
     for node in reversed(flow.in_order()):
         later_near = _some(near[other] for other in flow.after[node] if other in near)
         later_far = _some(far[other] for other in flow.after[node] if other in far)
-        if node in effects:
+        if node in calls:
             is_loop = graph.nodes[node].type == LOOP
             own = (f"{node}#1", f"{node}#2") if is_loop else (node,)
             near[node] = far[node] = _some([own, later_far])
@@ -212,18 +237,18 @@ def _covered_calls(graph: Graph, effects: frozenset[str]) -> Mapping[str, tuple[
 
 
 def acts_behind(graph: Graph, overlays: JsonObject, gate: str) -> frozenset[str]:
-    """The nodes whose side effects an approval of ``gate`` is about, one call or many.
+    """The nodes whose calls an approval of ``gate`` is about, one call or many.
 
-    The same calls as in :func:`covered_calls`, all of them: a side effect ends what a gate is
-    about only where a further gate follows.
+    The same calls as in :func:`covered_calls`, all of them: such a call ends what a gate is about
+    only where a further gate follows that always asks.
     """
-    return _acts_behind(graph, frozenset(side_effecting(graph, overlays)), gate)
+    return _acts_behind(graph, _approvable(graph, overlays), gate)
 
 
 @lru_cache(maxsize=256)
-def _acts_behind(graph: Graph, effects: frozenset[str], gate: str) -> frozenset[str]:
-    flow, gates = Flow.of(graph), asking(graph)
-    # Each node with whether a side effect was met on the way to it.
+def _acts_behind(graph: Graph, calls: frozenset[str], gate: str) -> frozenset[str]:
+    flow, gates = Flow.of(graph), _ending(graph)
+    # Each node with whether such a call was met on the way to it.
     waiting = deque((node, False) for node in flow.after.get(gate, ()))
     found = set(waiting)
     while waiting:
@@ -231,11 +256,34 @@ def _acts_behind(graph: Graph, effects: frozenset[str], gate: str) -> frozenset[
         if is_far and node in gates:
             continue
         for other in flow.after[node]:
-            step = (other, is_far or node in effects)
+            step = (other, is_far or node in calls)
             if step not in found:
                 found.add(step)
                 waiting.append(step)
-    return frozenset(node for node, _ in found if node in effects)
+    return frozenset(node for node, _ in found if node in calls)
+
+
+def instructing(graph: Graph, overlays: JsonObject, memory: str) -> frozenset[str]:
+    """The gates whose approval an instruction at ``memory`` can rest on.
+
+    Those before it that cover no call: the others asked about a call, or about several.
+    """
+    return _instructing(graph, _approvable(graph, overlays), memory)
+
+
+@lru_cache(maxsize=256)
+def _instructing(graph: Graph, calls: frozenset[str], memory: str) -> frozenset[str]:
+    covered = _covered_calls(graph, calls)
+    before = Flow.of(graph).reach([memory], back=True)
+    return frozenset(node for node in before if node in covered and not covered[node])
+
+
+def _ending(graph: Graph) -> frozenset[str]:
+    """The gates behind which a call is no other gate's business.
+
+    One that may not ask can leave the call to nobody, so a gate before it is still about it.
+    """
+    return frozenset(node.id for node in graph.nodes.values() if always_asks(node))
 
 
 def _some(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:

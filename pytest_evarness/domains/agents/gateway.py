@@ -18,6 +18,7 @@ from pytest_evarness.domains.agents.acting import (
 from pytest_evarness.domains.agents.budget import admit_tool_call
 from pytest_evarness.domains.agents.egress import allow_tool
 from pytest_evarness.domains.agents.flow import acts_behind
+from pytest_evarness.domains.agents.manifest import requires_approval
 from pytest_evarness.domains.agents.schema import validator_of, violation
 from pytest_evarness.domains.agents.script import Script
 from pytest_evarness.domains.agents.state import Intent, RunState, state_of
@@ -136,7 +137,7 @@ class _Calling:
         """The rule that allows this attempt; each attempt spends one use of an approval."""
         safety = manifest["safety"]
         changes = safety["side_effects"] != "read"
-        needs_approval = safety["requires_approval"] or safety["side_effects"] == "destructive"
+        needs_approval = requires_approval(manifest)
         if changes and not self.request.approve_side_effects:
             self._deny("side_effects_not_approved")
         if not changes and not needs_approval:

@@ -12,6 +12,7 @@ from pytest_evarness.domains.agents.flow import (
     always_asks,
     asking,
     covered_calls,
+    needing_approval,
     side_effecting,
     tool_names,
 )
@@ -20,7 +21,12 @@ from pytest_evarness.domains.agents.lint_idle import IDLE_RULES
 from pytest_evarness.domains.agents.lint_memory import MEMORY_RULES, gates_of_instructions
 from pytest_evarness.domains.agents.lint_names import NAME_RULES
 from pytest_evarness.domains.agents.literal import LITERAL_RULES
-from pytest_evarness.domains.agents.manifest import aliases_of, canonical, manifests_of
+from pytest_evarness.domains.agents.manifest import (
+    aliases_of,
+    canonical,
+    manifests_of,
+    requires_approval,
+)
 from pytest_evarness.domains.agents.node.interceptor import VALIDATING_RULE
 from pytest_evarness.domains.agents.node.tool import INERT_KEYS
 from pytest_evarness.source.quote import nearest, quoted
@@ -120,7 +126,10 @@ def _coverage(graph: Graph, registry: Registry, overlays: JsonObject) -> list[Li
         elif node.id in instructing:
             continue
         else:
-            code, message = "approval_covers_nothing", "no side effect follows the approval"
+            code, message = (
+                "approval_covers_nothing",
+                "no call that it could be for follows the approval",
+            )
         findings.append(
             LintFinding("warning", code, f"{message} [{node.id}]", graph.path_of(node.id), node.id)
         )
@@ -214,6 +223,36 @@ def _unapproved(graph: Graph, registry: Registry, overlays: JsonObject) -> list[
     ]
 
 
+def _never_approved(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
+    """A call that needs an approval of its arguments, and no gate gives one.
+
+    An approval is for a tool and its arguments, so that of another node's call may do.
+    """
+    del registry
+    needing = needing_approval(graph, overlays)
+    if not needing:
+        return []
+    covered, gates = covered_calls(graph, overlays), asking(graph)
+    given = {
+        needing.get(calls[0])
+        for gate, calls in covered.items()
+        if gate in gates and len(calls) == 1
+    }
+    return [
+        LintFinding(
+            "warning",
+            "approval_missing",
+            f"every call is refused: {quoted(tool)} needs an approval of exactly its arguments,"
+            " and no gate covers its call alone",
+            (*graph.path_of(node), "config"),
+            node,
+            fix="put an 'approval_gate' before it",
+        )
+        for node, tool in needing.items()
+        if tool not in given
+    ]
+
+
 def _in_loops(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:
     """A tool of a loop that needs an approval of its arguments, which nobody knows beforehand."""
     del registry
@@ -222,8 +261,7 @@ def _in_loops(graph: Graph, registry: Registry, overlays: JsonObject) -> list[Li
     for node in _of_type(graph, LOOP):
         for name, place in tool_names(node):
             tool = canonical(name, manifests)
-            safety = manifests.get(tool, {}).get("safety", {})
-            if safety.get("requires_approval") or safety.get("side_effects") == "destructive":
+            if tool in manifests and requires_approval(manifests[tool]):
                 findings.append(
                     LintFinding(
                         "warning",
@@ -272,6 +310,7 @@ def register_lint(registry: Registry) -> None:
         ("agents.inert_key", _inert),
         ("agents.no_manifest", _manifests),
         ("agents.side_effects_not_approved", _unapproved),
+        ("agents.approval_missing", _never_approved),
         ("agents.unapprovable_in_loop", _in_loops),
         ("agents.second_output", _outputs),
         *APPROVAL_RULES,

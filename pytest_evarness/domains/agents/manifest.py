@@ -40,6 +40,7 @@ __all__ = [
     "load_tests",
     "manifests_of",
     "parse_manifests",
+    "requires_approval",
     "tests_in",
 ]
 
@@ -307,6 +308,12 @@ def aliases_of(manifests: Mapping[str, Any]) -> dict[str, str]:
     return {
         alias: tool for tool, manifest in sorted(manifests.items()) for alias in manifest["aliases"]
     }
+
+
+def requires_approval(manifest: Mapping[str, Any]) -> bool:
+    """Whether a call needs a live approval of exactly its arguments; a destructive one always."""
+    safety = manifest["safety"]
+    return bool(safety["requires_approval"]) or safety["side_effects"] == "destructive"
 
 
 def canonical(name: str, manifests: Mapping[str, Any]) -> str:

@@ -258,6 +258,22 @@ def test_which_call_a_gate_covers() -> None:
     assert covered(("input", {}), GATE, read) == {"n2": ()}
 
 
+def test_a_gate_that_may_not_ask_takes_no_call_from_the_gate_before_it() -> None:
+    def row(*between: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+        nodes = (("input", {}), ("data_classifier", {}), GATE, SEND, *between, SEND)
+        return h.chain(*nodes, ("output", {}))
+
+    may_not = row(("approval_gate", {"require_when": "classified"}))
+    found = covered_calls(h.graph_of(may_not), h.overlays())
+    assert found == {"n3": ("n4", "n6"), "n5": ("n6",)}
+    assert acts_behind(h.graph_of(may_not), h.overlays(), "n3") == {"n4", "n6"}
+    told = ("warning", "approval_covers_several", "n3")
+    assert told in h.codes(may_not)
+    assert told in h.codes(row())
+    # The twin: behind a gate that always asks a person is asked about the second call.
+    assert told not in h.codes(row(GATE))
+
+
 def test_one_graph_with_other_manifests_covers_other_calls() -> None:
     graph = h.graph_of(h.chain(("input", {}), GATE, SEND))
     overlays = copy.deepcopy(h.overlays())
@@ -473,8 +489,8 @@ def test_an_end_that_nothing_would_notice_is_refused(behind: Any, end: dict[str,
     assert h.case_faults(graph, {"approvals": approvals}) == [
         (
             f"approvals.n2.{key}: nothing behind the gate rests on its approval, so its end changes"
-            f" nothing (got '{value}'; a tool that writes, or a procedural_memory that waits for a"
-            " person)"
+            f" nothing (got '{value}'; a tool that writes or requires an approval, or a"
+            " procedural_memory that waits for a person)"
         )
     ]
     assert h.case_faults(graph, {"approvals": {"n2": "approve"}}) == []
@@ -501,3 +517,116 @@ def test_a_gate_whose_expiry_nothing_would_notice_is_an_error() -> None:
     assert ("error", "idle_expiry", "n2") in h.codes(idle)
     fine = h.chain(("input", {}), config, SEND, ("output", {}))
     assert "idle_expiry" not in [code for _, code, _ in h.codes(fine)]
+
+
+# -- a call that only reads, and needs an approval -------------------------------------------------
+
+GUARDED = h.manifest("records.read", safety={"side_effects": "read", "requires_approval": True})
+READ: tuple[str, dict[str, Any]] = ("tool", {"tool": "records.read"})
+READING = h.chain(("input", {}), GATE, READ, ("output", {}))
+
+
+def reading(graph: dict[str, Any] = READING, **decision: Any) -> Run:
+    environment = {
+        "approvals": {"n2": {"decision": "approve", **decision}},
+        "tools": {"records.read": [{"result": "a record", "times": "any"}], **SENT},
+    }
+    return h.run(graph, environment, tools=GUARDED)
+
+
+def test_a_gate_approves_a_read_that_requires_it_and_exactly_its_arguments() -> None:
+    asked = h.payload(h.run(READING, tools=GUARDED), "approval_requested")
+    assert (asked["tool"], asked["args"]) == ("records.read", {"query": "Hello"})
+    run = reading()
+    called = h.payload(run, "tool_called")
+    assert (run.status, called["decision"]) == ("completed", {"rule": "approval"})
+    assert called["args_digest"] == h.payload(run, "approval_granted")["artifact_digest"]
+    # The twin: the same call of a tool that requires nothing is covered by no gate.
+    free = h.run(READING, {"approvals": {"n2": "approve"}}, tools=h.manifest("records.read"))
+    assert "tool" not in h.payload(free, "approval_granted")
+
+
+def test_a_read_with_other_arguments_is_another_act() -> None:
+    longer = ("prompt_template", {"template": "{question}, please"})
+    graph = h.chain(("input", {}), GATE, longer, READ, ("output", {}))
+    run = reading(graph)
+    assert h.payload(run, "policy_decision")["rule"] == "approval_missing"
+    assert h.payload(run, "policy_decision")["approved"] == [digest_of_value({"query": "Hello"})]
+
+
+@pytest.mark.parametrize("end", ENDS, ids=["revoked", "expired"])
+def test_the_approval_of_a_read_ends_as_well(end: dict[str, Any]) -> None:
+    environment = {"approvals": {"n2": {"decision": "approve", **end}}}
+    assert h.case_faults(READING, environment, **GUARDED) == []
+    assert h.payload(reading(**end), "policy_decision")["rule"] == "approval_stale"
+
+
+def test_an_approval_of_a_read_is_used_up() -> None:
+    retrying = ("tool", {"tool": "records.read", "retries": 1})
+    graph = h.chain(("input", {}), GATE, retrying, ("output", {}))
+    environment = {
+        "approvals": {"n2": "approve"},
+        "tools": {"records.read": [{"result": "a record"}]},
+        "faults": {"records.read": {"fail_after": {"first": 1}}},
+    }
+    run = h.run(graph, environment, tools=GUARDED)
+    assert h.payload(run, "policy_decision")["rule"] == "approval_used"
+
+
+def test_a_read_and_the_write_behind_it_have_a_gate_each() -> None:
+    overlays = h.in_force(GUARDED)
+
+    def found(*nodes: tuple[str, dict[str, Any]]) -> Mapping[str, tuple[str, ...]]:
+        return covered_calls(h.graph_of(h.chain(("input", {}), *nodes)), overlays)
+
+    assert found(GATE, READ, GATE, SEND) == {"n2": ("n3",), "n4": ("n5",)}
+    assert found(GATE, READ, SEND) == {"n2": ("n3", "n4")}
+    # What a loop calls nobody can approve, so it takes no gate from the call behind it.
+    loop = ("loop_controller", {"tools": ["records.read"]})
+    assert found(GATE, loop, SEND) == {"n2": ("n4",)}
+
+
+LEAVE: tuple[str, dict[str, Any]] = ("output", {})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "codes"),
+    [
+        ([READ], ["approval_missing n2"]),
+        ([GATE, READ], []),
+        ([GATE, READ, READ], ["approval_covers_several n2", "approval_missing n3 n4"]),
+        ([GATE, ("tool", {"tool": "records.list"})], ["approval_covers_nothing n2"]),
+        ([("approval_gate", {"require_when": "classified"}), READ], ["gate_never_asks n2"]),
+    ],
+    ids=["no gate", "a gate", "several", "another tool", "a gate that never asks"],
+)
+def test_lint_says_where_no_gate_approves_a_call(nodes: Any, codes: list[str]) -> None:
+    tools = {**GUARDED, **h.manifest("records.list")}
+    found: dict[str, list[str]] = {}
+    for one in h.remarks(h.chain(("input", {}), *nodes, LEAVE), **tools):
+        found.setdefault(one.code, []).append(str(one.node))
+    if "gate_never_asks" in found:
+        assert found.pop("approval_missing") == ["n3"]
+    assert [" ".join([code, *at]) for code, at in found.items()] == codes
+
+
+def test_lint_is_content_where_another_call_of_the_tool_was_approved() -> None:
+    # An approval is for a tool and its arguments: with two uses it serves both branches.
+    graph = {
+        "id": "g",
+        "nodes": [
+            {"id": "a", "type": "input"},
+            {"id": "b", "type": "approval_gate", "config": {"uses": 2}},
+            {"id": "c", "type": "tool", "config": READ[1]},
+            {"id": "d", "type": "tool", "config": READ[1]},
+            {"id": "e", "type": "output"},
+        ],
+        "edges": [
+            {"from": "a", "to": "b"},
+            {"from": "b", "to": "c"},
+            {"from": "a", "to": "d"},
+            {"from": "c", "to": "e"},
+            {"from": "d", "to": "e"},
+        ],
+    }
+    assert [one.code for one in h.remarks(graph, **GUARDED)] == []

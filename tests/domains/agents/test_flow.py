@@ -13,6 +13,7 @@ from pytest_evarness.domains.agents.flow import (
     always_asks,
     asking,
     covered_calls,
+    needing_approval,
     side_effecting,
 )
 from tests.domains.agents import harness as h
@@ -27,7 +28,9 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "class": ("data_classifier", {}),
     "send": ("tool", {"tool": "send_email", "approve_side_effects": True}),
     "read": ("tool", {"tool": "email.search"}),
+    "guarded": ("tool", {"tool": "records.read"}),
 }
+RECORDS = h.manifest("records.read", safety={"side_effects": "read", "requires_approval": True})
 
 
 @st.composite
@@ -90,15 +93,16 @@ def test_a_gate_may_ask_when_some_classifier_does_not_stand_behind_it(graph: Gra
 @settings(max_examples=200, deadline=None)
 @given(graphs())
 def test_a_gate_covers_what_its_paths_reach(graph: Graph) -> None:
-    effects = side_effecting(graph, h.overlays())
-    for gate, found in covered_calls(graph, h.overlays()).items():
+    overlays = h.in_force(RECORDS)
+    effects = {*side_effecting(graph, overlays), *needing_approval(graph, overlays)}
+    for gate, found in covered_calls(graph, overlays).items():
         reached = set()
         for path in paths_from(graph, gate):
             behind = path[1:]
             if not behind or behind[-1] not in effects:
                 continue
             first = next(index for index, node in enumerate(behind) if node in effects)
-            if not any(node in asking(graph) for node in behind[first:]):
+            if not any(always_asks(graph.nodes[node]) for node in behind[first:]):
                 reached.add(behind[-1])
         assert len(found) == min(2, len(reached))
         assert set(found) <= reached
