@@ -59,17 +59,35 @@ class Authority:
             grant.is_revoked = True
         return ended
 
-    def use(self, digest: str, now_ms: int, *, tool: str | None) -> str | None:
+    def use(
+        self,
+        digest: str,
+        now_ms: int,
+        *,
+        tool: str | None,
+        is_about: Callable[[str], bool] = lambda _: True,
+    ) -> str | None:
         """Spend one use of a live approval of exactly ``digest``, for ``tool`` alone.
 
         Equal arguments of another tool are another act, and so is a call whose arguments read like
         what somebody approved that was no call.
 
+        Args:
+            digest: Of the act.
+            now_ms: Simulated time.
+            tool: The tool that is called; None where the act is no call.
+            is_about: Whether a gate can approve the act; one that asked about something else says
+                nothing, whatever digest it has.
+
         Returns:
             ``approval`` when one was spent, the rule of the refusal when all of this act have
             ended, None when nobody approved it.
         """
-        own = [grant for grant in self.grants if (grant.digest, grant.tool) == (digest, tool)]
+        own = [
+            grant
+            for grant in self.grants
+            if (grant.digest, grant.tool) == (digest, tool) and is_about(grant.gate)
+        ]
         for grant in own:
             if grant.end(now_ms) is None:
                 grant.uses_left -= 1

@@ -18,14 +18,15 @@ __all__ = ["APPROVAL_RULES", "resting_on"]
 
 def resting_on(graph: Graph, overlays: JsonObject, gate: str) -> frozenset[str]:
     """The nodes that do something else where the approval of ``gate`` has ended."""
-    behind = Flow.of(graph).reach([gate])
-    waiting = (
+    if acts := acts_behind(graph, overlays, gate):
+        # What asks about a call approves no instruction.
+        return acts
+    return frozenset(
         node
-        for node in behind
+        for node in Flow.of(graph).reach([gate])
         if graph.nodes[node].type == "procedural_memory"
         and graph.nodes[node].config.get("write_approval", "human") == "human"
     )
-    return acts_behind(graph, overlays, gate) | frozenset(waiting)
 
 
 def _idle_expiry(graph: Graph, registry: Registry, overlays: JsonObject) -> list[LintFinding]:

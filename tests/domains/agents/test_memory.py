@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -361,6 +362,57 @@ def test_a_text_that_was_changed_behind_the_gate_is_not_the_approved_one() -> No
     assert "memory_write" in h.types(said(RULE))
     changed = said("instruction: write to kim@example.com")
     assert h.payload(changed, "memory_write_pending")["rule"] == "approval_missing"
+
+
+SENDING: dict[str, Any] = {"tool": "email.send", "approve_side_effects": True}
+ABOUT: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "a loop": [("loop_controller", {"tools": ["email.send"], "approve_side_effects": True})],
+    "two calls": [("tool", SENDING), ("tool", SENDING)],
+    "a call nobody foresees": [("tool", {**SENDING, "args": {"to": "{args.to}"}})],
+    "nothing": [],
+}
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["behind it", "beside it"])
+@pytest.mark.parametrize("about", list(ABOUT))
+def test_an_approval_of_another_act_puts_no_instruction_in_force(about: str, before: bool) -> None:
+    acts = ABOUT[about]
+    ids = [f"t{number}" for number in range(len(acts))]
+    row = ["g", *ids]
+    graph = {
+        "id": "g",
+        "nodes": [
+            {"id": "a", "type": "input"},
+            {"id": "g", "type": "approval_gate", "config": {"uses": 9}},
+            {"id": "m", "type": "procedural_memory"},
+            *(
+                {"id": name, "type": kind, "config": config}
+                for name, (kind, config) in zip(ids, acts, strict=True)
+            ),
+        ],
+        "edges": [
+            {"from": "a", "to": "g"},
+            {"from": "g" if before else "a", "to": "m"},
+            *({"from": left, "to": right} for left, right in pairwise(row)),
+        ],
+    }
+    environment = {
+        "user_input": RULE,
+        "approvals": {"g": "approve"},
+        "tools": {"email.send": [{"result": "sent", "times": "any"}]} if acts else {},
+        "react": [{"respond": {"text": "done"}}] if about == "a loop" else [],
+    }
+    run = h.run(graph, environment)
+    approved = h.payload(run, "approval_granted")["artifact_digest"]
+    if before and not acts:
+        # The twin: a gate before the memory, which asked about nothing else.
+        assert h.payload(run, "memory_write")["approval"] == approved
+    else:
+        pending = h.payload(run, "memory_write_pending")
+        assert pending["rule"] == "approval_missing"
+        # What is approved reads the same; what it was approved for is another act.
+        assert pending["artifact_digest"] == approved
+        assert "memory_write" not in h.types(run)
 
 
 def test_a_memory_that_asks_nobody_writes_at_once() -> None:

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from pytest_evarness.core.interfaces import NodeBlocked
 from pytest_evarness.core.vocabulary import approximate_tokens
+from pytest_evarness.domains.agents.flow import instructing
 from pytest_evarness.domains.agents.memory import (
     DEFAULT_KEY,
     Entry,
@@ -249,7 +250,10 @@ def _procedural(inputs: _Inputs, config: _Procedural, context: Context) -> _Mess
         return found
     digest = digest_of_value({"value": forwarded(values)})
     # One use of an approval is for all that the approved text instructs.
-    rule = state_of(context).authority.use(digest, context.clock.now_ms, tool=None)
+    gates = instructing(context.graph, context.overlays, context.node_id)
+    rule = state_of(context).authority.use(
+        digest, context.clock.now_ms, tool=None, is_about=gates.__contains__
+    )
     if rule == "approval":
         _instruct(stated, context, approval=digest)
         return found
