@@ -122,9 +122,11 @@ def _refuse(problem: str) -> NoReturn:
 def _mapping(pairs: list[tuple[str, Any]], what: str) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise UnverifiedError(f"{what}: the key {shown(twice)} stands there twice")
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise UnverifiedError(f"{what}: the key {shown(name)} stands there twice")
+            seen.add(name)
     return mapping
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_evarness.bundle.answered import rows_problem
+from pytest_evarness.bundle.answered import Budget, rows_problem
 from pytest_evarness.bundle.consistency import Events, planned_items
 from pytest_evarness.bundle.evidence import MAX_EVIDENCE_BYTES, gathered_of
 from pytest_evarness.bundle.exercise import (
@@ -105,6 +105,7 @@ def check_findings(
     graphs = Graphs(predicate, registry)
     foreign = is_foreign(seal, registry)
     planned_by_nodeid = {planned["nodeid"]: planned for planned in seal["plan"]}
+    budget = Budget()
     word: list[str] = []
     given_count = 0
     for index, case in enumerate(predicate["cases"]):
@@ -137,6 +138,7 @@ def check_findings(
                 place,
                 foreign=foreign,
                 compiled=json.loads(case["inputs"]["compiled"]),
+                budget=budget,
             )
             evidence = replace(evidence, gathered=checks.gathered(items, evidence.world))
             given.update(checks.given)
@@ -184,7 +186,9 @@ class _Checks:
         *,
         foreign: bool,
         compiled: Mapping[str, Any],
+        budget: Budget,
     ) -> None:
+        self._budget = budget
         self._nodeid = nodeid
         self._has_secrets = bool(compiled.get("secrets"))
         environment: Any = compiled.get("environment") or {}
@@ -239,7 +243,9 @@ class _Checks:
             return got
         try:
             if kind.name == "sql":
-                problem = rows_problem(item.definition or {}, got.record, world, self._services)
+                problem = rows_problem(
+                    item.definition or {}, got.record, world, self._services, self._budget
+                )
             else:
                 problem = kind.consistent(item.definition or {}, got.record, world)
         except UnavailableError:

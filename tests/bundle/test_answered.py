@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sqlite3
+import time
 from typing import Any
 
 import pytest
 
 from pytest_evarness.bundle import answered
-from pytest_evarness.bundle.answered import rows_problem
+from pytest_evarness.bundle.answered import Budget, rows_problem
 from pytest_evarness.checks.kind import UnavailableError
 from pytest_evarness.core import c1
 from pytest_evarness.world.sql.sqlite import SqliteType
@@ -37,6 +39,9 @@ QUERIES = [
     ("SELECT who FROM orders WHERE id = 99", "empty"),
     ("WITH big AS (SELECT * FROM orders WHERE n >= 200) SELECT count(*) FROM big", "equals"),
     ("SELECT 1.10", "equals"),
+    ("SELECT count(*) FROM orders WHERE who LIKE '%e%' OR who GLOB 'k*'", "equals"),
+    ("SELECT instr(trim(who), 'e') FROM orders WHERE id = 2", "equals"),
+    ("WITH a AS (SELECT * FROM paid), b AS (SELECT * FROM a) SELECT count(*) FROM b", "equals"),
 ]
 
 
@@ -226,6 +231,122 @@ def test_the_engine_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     query = "SELECT count(*) FROM orders a, orders b, orders c, orders d, orders e, orders f"
     got = {"columns": ["count(*)"], "rows": [[{"t": "integer", "v": "729"}]], "is_cut": False}
     assert rows_problem(definition(query, "equals"), got, world, services()) is None
-    monkeypatch.setattr(answered, "MAX_STEPS", 1)
+    monkeypatch.setattr(answered, "MAX_STEPS", 1000)
     with pytest.raises(UnavailableError, match="OperationalError"):
         rows_problem(definition(query, "equals"), got, world, services())
+
+
+def asked_of(rows: list[list[Any]], query: str, init: str = "", **more: Any) -> str:
+    """Why a query of a table ``t (a, b)`` is left as it is."""
+    init = f"CREATE TABLE t (a, b); {init}"
+    table = {"name": "t", "columns": ["a", "b"], "count": len(rows), "rows": rows}
+    world = {"services": [{"name": "db", "type": "sqlite", "tables": [table]}]}
+    got = {"columns": ["n"], "rows": [], "is_cut": False}
+    with pytest.raises(UnavailableError) as caught:
+        rows_problem(definition(query), got, world, services(init), **more)
+    return caught.value.reason
+
+
+LONG = "SELECT count(*) AS n FROM t x, t y WHERE"
+DEAR = [
+    (["a" * 60_000, "a" * 900 + "b"], f"{LONG} x.a LIKE '%' || y.b"),
+    (["a" * 900, "%" + "a" * 97 + "b"], f"{LONG} x.a LIKE y.b"),
+    (["a" * 900, "*" + "[a-z]" * 19 + "b"], f"{LONG} x.a GLOB y.b"),
+    (["a" * 60_000, "a" * 30_000 + "b"], f"{LONG} instr(x.a, y.b)"),
+    (["a" * 120, "b" * 120], f"{LONG} trim(x.a, y.b) = ''"),
+    (["a" * 15_000, "b" * 15_000], f"{LONG} upper(x.a) = lower(y.b || x.a)"),
+    (["a" * 900, "b"], "SELECT DISTINCT x.a || y.a AS n FROM t x, t y ORDER BY 1 COLLATE NOCASE"),
+    (["a" * 900, "a%"], f"SELECT {', '.join(['a LIKE b'] * 490)} FROM t"),
+]
+
+
+@pytest.mark.parametrize(("row", "query"), DEAR)
+def test_dear_functions_and_long_values_do_not_outlast_the_clock(
+    row: list[Any], query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answered, "_SECONDS_EACH", 0.2)
+    begin = time.monotonic()
+    assert "cannot be asked here" in asked_of([row] * 300, query)
+    # Ten times what it may take; unbounded the first of them takes minutes.
+    assert time.monotonic() - begin < 2
+
+
+def test_the_clock_is_looked_at_within_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin of the one above: the same questions are stopped by the clock alone."""
+    ticks = itertools.count()
+    monkeypatch.setattr(answered, "monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr(answered, "_SECONDS_EACH", 50.0)
+    budget = Budget(1e9)
+    assert "OperationalError" in asked_of([["a", "a"]] * 300, f"{LONG} x.a LIKE y.b", budget=budget)
+    assert next(ticks) < 60
+
+
+def test_all_questions_of_a_bundle_share_their_time() -> None:
+    _, world = sealed()
+    budget = Budget(0)
+    got = {"columns": ["count(*)"], "rows": [], "is_cut": False}
+    asked = definition("SELECT count(*) FROM orders", "equals")
+    with pytest.raises(UnavailableError, match="takes too long"):
+        rows_problem(asked, got, world, services(), budget)
+    budget = Budget(60)
+    assert rows_problem(asked, got, world, services(), budget) is not None
+    budget._left = 0
+    with pytest.raises(UnavailableError, match="takes too long"):
+        rows_problem(asked, got, world, services(), budget)
+
+
+def _views(count: int, text: str = "SELECT * FROM v{0} UNION ALL SELECT * FROM v{0}") -> str:
+    made = "CREATE VIEW v0 AS SELECT * FROM t;"
+    return made + "".join(
+        f"CREATE VIEW v{number + 1} AS {text.format(number)};" for number in range(count)
+    )
+
+
+def _queries(count: int, word: str = "AS (") -> str:
+    named = "".join(
+        f", c{number + 1} {word}SELECT * FROM c{number} UNION ALL SELECT * FROM c{number})"
+        for number in range(count)
+    )
+    return f"WITH c0 AS (SELECT * FROM t){named} SELECT count(*) FROM c{count}"
+
+
+def test_views_and_named_queries_inside_each_other_do_not_grow() -> None:
+    rows: list[list[Any]] = [["a", "b"]]
+    said = "too many views and queries stand inside each other"
+    for count in (12, 40):
+        assert said == asked_of(rows, f"SELECT * FROM v{count}", _views(count))
+        assert said == asked_of(rows, _queries(count))
+        assert said == asked_of(rows, _queries(count, "AS/* a */("))
+        assert said == asked_of(rows, _queries(count, "AS NOT MATERIALIZED ("))
+    assert said == asked_of(rows, _queries(6).replace("FROM t)", "FROM v6)"), _views(6))
+    # A view that nothing asks for is not written out, and few of them are no danger.
+    assert "order that nothing gives" in asked_of(
+        [["a", "b"], ["c", "d"]], "SELECT a FROM t", _views(40)
+    )
+    assert "order that nothing gives" in asked_of(
+        [["a", "b"], ["c", "d"]], "SELECT a FROM v2", _views(2)
+    )
+    assert "too many views" in asked_of(rows, "SELECT 1", _views(200))
+
+
+def test_a_view_is_no_table() -> None:
+    init = "CREATE TABLE t (a, b);" + _views(40)
+    table = {"name": "V40", "columns": ["a", "b"], "count": 0, "rows": []}
+    world = {"services": [{"name": "db", "type": "sqlite", "tables": [table]}]}
+    got = {"columns": ["n"], "rows": [], "is_cut": False}
+    with pytest.raises(UnavailableError, match="not those of init"):
+        rows_problem(definition("SELECT 1 AS n"), got, world, services(init))
+
+
+def test_what_init_calls_for_every_row_is_cheap() -> None:
+    for more in (
+        "CREATE TABLE u (a CHECK (a LIKE '%x%'));",
+        "CREATE TABLE u (a, b AS (instr(a, a)));",
+        "CREATE INDEX i ON t (trim(a, b));",
+        "CREATE TABLE u AS SELECT a LIKE b FROM t;",
+    ):
+        assert "cannot be asked here" in asked_of([["a", "b"]], "SELECT 1 AS n", more)
+    wide = ", ".join(f"g{n + 1} AS (g{n} + g{n})" for n in range(40))
+    more = f"CREATE TABLE u (g0, {wide});"
+    assert "MemoryError" in asked_of([], "SELECT g40 AS n FROM u", more)
+    assert "init is too long" in asked_of([], "SELECT 1 AS n", "CREATE TABLE u (a);" * 20_000)

@@ -6,6 +6,7 @@ import base64
 import copy
 import json
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,13 @@ import pytest
 
 from pytest_evarness.bundle.canonical import canonical_digest
 from pytest_evarness.bundle.key import SigningKey, make_key
+from pytest_evarness.bundle.reading import strict_json
 from pytest_evarness.bundle.seal import Settings, binding_of, contract_rows
 from pytest_evarness.bundle.summary import summarise
 from pytest_evarness.bundle.verify import STEPS
 from pytest_evarness.core import c1
 from pytest_evarness.core.registry import Registry
-from pytest_evarness.errors import UsageError
+from pytest_evarness.errors import UnverifiedError, UsageError
 from tests.bundle.builder import (
     APPROVE,
     GRAPH,
@@ -687,3 +689,14 @@ def test_a_verifier_without_the_domain_takes_only_that_part_on_the_signers_word(
     finding["reason"] += "!"
     report = verified(bundle_of(weak, key), key.public, registry_used=bare)
     assert refused_by(report)[0] == "findings"
+
+
+def test_a_key_that_stands_there_twice_is_found_in_linear_time() -> None:
+    names = ",".join(f'"{number:08d}":0' for number in range(100_000))
+    begin = time.monotonic()
+    with pytest.raises(UnverifiedError, match='"00099999" stands there twice'):
+        strict_json(f'{{{names},"00099999":1}}', "payload")
+    # It takes about 0.1 s; comparing each name with each other one takes two minutes.
+    assert time.monotonic() - begin < 10
+    with pytest.raises(UnverifiedError, match='"b" stands there twice'):
+        strict_json('{"a":0,"b":1,"c":2,"b":3,"a":4}', "payload")

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evarness.bundle import verify
+from pytest_evarness.bundle import recomputation, verify
+from pytest_evarness.bundle.answered import Budget
 from pytest_evarness.bundle.canonical import canonical_bytes, canonical_digest
 from pytest_evarness.bundle.defined import check_defined
 from pytest_evarness.bundle.envelope import envelope_bytes
@@ -471,3 +472,19 @@ def test_rows_that_were_gathered_are_those_of_the_sealed_tables(session: Session
     one["digest"] = c1.sha256_text(one["text"])
     said = "evidence[stored]: the sealed world says otherwise: the query gives 1 rows there"
     assert said in refusal(made, ran.root)
+
+
+def test_rows_that_take_too_long_to_ask_for_are_taken_on_the_signers_word(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = worldly()
+    scenario["invariants"]["stored"] = check(
+        "sql", service="db", query="SELECT a FROM t", equals="x"
+    )
+    ran = run(session, scenario)
+    assert not [text for text in signed(ran.statement, ran.root).taken_on_word if "stored" in text]
+    monkeypatch.setattr(recomputation, "Budget", lambda: Budget(0))
+    report = signed(ran.statement, ran.root)
+    assert report.result == "holds"
+    (word,) = [text for text in report.taken_on_word if "stored" in text]
+    assert word.endswith("::stored: what it gathered: the sealed world does not tell")
