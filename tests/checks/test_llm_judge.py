@@ -218,6 +218,10 @@ def test_each_dimension_that_is_asked_for_needs_its_score() -> None:
             'its score for "accuracy" is no number from 0 to 1: 1.5',
         ),
         ('{"scores": {"tone": 1, "accuracy": 1}}', "its answer has no 'score'"),
+        (
+            '{"score": 1, "scores": {"tone": 0.9, "accuracy": 0.3}}',
+            "its 'score' contradicts its 'scores': it lies outside of them",
+        ),
     ):
         assert j.answered(answer, **asked).reason == f"judge sim abstained: {why}"
 

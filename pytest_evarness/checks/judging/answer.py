@@ -117,7 +117,7 @@ def read_answer(text: str, dimensions: Sequence[str], handles: Collection[str]) 
         return f"its 'score' is no number from 0 to 1: {number_shown(value['score'])}"
     passed, problem = _passed(value)
     if problem is None:
-        scores, problem = _scores(value, dimensions)
+        scores, problem = _scores(value, dimensions, score)
     if problem is not None:
         return problem
     return _opinion(value, score, passed, scores, handles)
@@ -136,7 +136,7 @@ def _passed(value: Mapping[str, Any]) -> tuple[bool | None, str | None]:
 
 
 def _scores(
-    value: Mapping[str, Any], dimensions: Sequence[str]
+    value: Mapping[str, Any], dimensions: Sequence[str], whole: Fraction
 ) -> tuple[dict[str, Fraction], str | None]:
     if not dimensions:
         return {}, None
@@ -152,6 +152,8 @@ def _scores(
             problem = f"its score for {shown(name, 60)} is no number from 0 to 1"
             return {}, f"{problem}: {number_shown(given[name])}"
         scores[name] = score
+    if not min(scores.values()) <= whole <= max(scores.values()):
+        return {}, "its 'score' contradicts its 'scores': it lies outside of them"
     return scores, None
 
 

@@ -102,6 +102,12 @@ def read_scores(text: str, names: Sequence[str]) -> list[Fraction] | str:
         if score is None:
             return f"its answer has no score from 0 to 1 for {quoted(name)}"
         found.append(score)
+    if "scores" in value and "score" in value:
+        whole = _unit_number(value["score"])
+        if whole is None:
+            return "its 'score' is no number from 0 to 1"
+        if not min(found) <= whole <= max(found):
+            return "its 'score' contradicts its 'scores': it lies outside of them"
     return found
 
 

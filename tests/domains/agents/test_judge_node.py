@@ -168,7 +168,7 @@ def test_another_judges_timeout_is_not_this_ones() -> None:
     [
         ('{"scores": {"tone": 0.25}}', 0.25),
         ('{"score": 0.25, "critique": "dull"}', 0.25),
-        ('{"score": 0.1, "scores": {"tone": 1}}', 1),
+        ('{"score": 0.25, "scores": {"tone": 0.25}}', 0.25),
         ('{"score": 0.3}', 0.3),
     ],
 )
@@ -192,6 +192,9 @@ def test_a_raw_answer_is_read(answer: str, mean: float) -> None:
         '{"score": NaN}',
         '{"score": 0.1, "score": 0.9}',
         '{"scores": {"manners": 1}}',
+        '{"score": 0, "scores": {"tone": 1}}',
+        '{"score": 1, "scores": {"tone": 0.9}}',
+        '{"score": "low", "scores": {"tone": 1}}',
         '{"scores": [1]}',
         '{"scores": null}',
         '{"score": 1} and more',

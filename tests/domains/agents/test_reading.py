@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -77,6 +78,16 @@ def test_a_judge_is_read_as_strictly_and_with_all_its_digits() -> None:
     deep = '{"score": 1, "why": ' + "[" * 80 + "]" * 80 + "}"
     assert read_scores(deep, ["tone"]) == "its answer is too long, or nested too deeply"
     assert read_scores('{"score": NaN}', ["tone"]) == "its answer is not one JSON object"
+
+
+def test_a_whole_outside_of_its_parts_is_a_contradiction() -> None:
+    def read(whole: str) -> Any:
+        return read_scores(f'{{"score": {whole}, "scores": {{"a": 0.2, "b": 0.6}}}}', ["a", "b"])
+
+    said = [Fraction(1, 5), Fraction(3, 5)]
+    assert [read(whole) for whole in ("0.2", "0.3", "0.6")] == [said] * 3
+    contradiction = "its 'score' contradicts its 'scores': it lies outside of them"
+    assert [read(whole) for whole in ("0.1", "0.60000000000000000001")] == [contradiction] * 2
 
 
 def test_a_long_text_is_read_in_linear_time() -> None:
