@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.interfaces import DerivedInvariant
 from pytest_evarness.core.vocabulary import is_custom_type
-from pytest_evarness.domains.agents.flow import LOOP
+from pytest_evarness.domains.agents.flow import LOOP, Flow
 from pytest_evarness.errors import Fault
 from pytest_evarness.source.quote import nearest, quoted
 
@@ -24,6 +24,15 @@ _SHOWN_BY = {
     "memory": "memory_read",
 }
 """The event that shows by ``injected`` that a marker entered there."""
+
+_PASSED_ON_BY = {
+    "retriever": "retrieval_performed",
+    "summary_consolidator": "memory_consolidated",
+    "context_assembler": "context_snapshot",
+    "prompt_template": "prompt_assembled",
+}
+"""Nodes that may leave a part of what they get behind, and the event that tells by ``markers``
+which markers they handed on."""
 
 _LABEL = "attacks."
 
@@ -54,7 +63,7 @@ def derive_attacks(graph: Graph, environment: JsonObject) -> Iterator[DerivedInv
     present = {node.type for node in graph.nodes.values()}
     for index, attack in enumerate(_attacks(environment)):
         if attack["marker"] is not None:
-            yield _injected(index, attack)
+            yield _injected(index, attack, graph)
         for key, wanted in attack["expect"].items():
             if key == "blocked_before":
                 starts: JsonObject = {"type": "node_started", "where": {"type": wanted}}
@@ -77,11 +86,9 @@ def derive_attacks(graph: Graph, environment: JsonObject) -> Iterator[DerivedInv
             )
 
 
-def _injected(index: int, attack: Mapping[str, Any]) -> DerivedInvariant:
-    entered: JsonObject = {
-        "type": _SHOWN_BY[attack["via"]],
-        "where": {"injected": {"contains": injection_label(index)}},
-    }
+def _injected(index: int, attack: Mapping[str, Any], graph: Graph) -> DerivedInvariant:
+    arrivals = _arrivals(injection_label(index), attack["via"], graph)
+    entered = arrivals[0] if len(arrivals) == 1 else {"any": arrivals}
     return DerivedInvariant(
         id=f"attack-{index}-injected",
         description=f"Attack {index} ({attack['kind']} via {attack['via']}) enters the run",
@@ -91,6 +98,54 @@ def _injected(index: int, attack: Mapping[str, Any]) -> DerivedInvariant:
         severity=attack["severity"],
         vacuous="indeterminate",
     )
+
+
+def _arrivals(label: str, via: str, graph: Graph) -> list[JsonObject]:
+    """What shows that somebody got the marker, who may do something with it.
+
+    That is the event of its entrance, where a node of another kind comes next; else the event of
+    the last node on the way that may have left it behind.
+    """
+    heard = _heard(graph)
+    entrances = [node for node in graph.nodes.values() if node.type in _ENTRANCES[via]]
+    entered: JsonObject = {"type": _SHOWN_BY[via], "where": {"injected": {"contains": label}}}
+    if all(node.id in heard for node in entrances):
+        return [entered]
+    found: list[JsonObject] = [
+        {**entered, "node_id": node.id} for node in entrances if node.id in heard
+    ]
+    found += (
+        {
+            "type": _PASSED_ON_BY[node.type],
+            "node_id": node.id,
+            "where": {"markers": {"contains": label}},
+        }
+        for node in graph.nodes.values()
+        if node.type in _PASSED_ON_BY and node.id in heard and node not in entrances
+    )
+    # Where nobody hears of it the case does not load.
+    return found or [entered]
+
+
+def _heard(graph: Graph) -> frozenset[str]:
+    """Nodes whose output goes to one that does more than pass a part of it on.
+
+    A loop reads the answers of its tools itself, and what a summary is written to is a memory.
+    """
+    after = Flow.of(graph).after
+    return frozenset(
+        node.id
+        for node in graph.nodes.values()
+        if node.type == LOOP
+        or "target" in node.config
+        or any(graph.nodes[other].type not in _PASSED_ON_BY for other in after[node.id])
+    )
+
+
+def _is_unheard(via: str, graph: Graph) -> bool:
+    """Whether no path leads from an entrance to a node that does something with a marker."""
+    entrances = [node.id for node in graph.nodes.values() if node.type in _ENTRANCES[via]]
+    return _heard(graph).isdisjoint(Flow.of(graph).reach(entrances))
 
 
 def attack_remarks(environment: JsonObject) -> Iterator[Fault]:
@@ -128,6 +183,12 @@ def attack_faults(
         if attack["marker"] is not None and present.isdisjoint(entrances):
             problem = f"nothing would be injected: the graph has no {' or '.join(entrances)} node"
             faults.append(Fault(("attacks", index, "via"), problem, got=quoted(attack["via"])))
+        elif attack["marker"] is not None and _is_unheard(attack["via"], graph):
+            own = " or ".join(kind for kind in entrances if kind in present)
+            problem = f"the marker would reach nobody: no edge leads from {own} to anybody"
+            rule = "a model, a tool, a step, a guard, a memory, or the output"
+            via = quoted(attack["via"])
+            faults.append(Fault(("attacks", index, "via"), problem, got=via, rule=rule))
         for key, wanted in attack["expect"].items():
             path = ("attacks", index, "expect", key)
             if key == "blocked_before":

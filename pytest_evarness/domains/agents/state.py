@@ -158,6 +158,19 @@ class RunState:
             if attack["via"] == via and attack["marker"] is not None
         }
 
+    def markers_in(self, texts: Iterable[str]) -> dict[str, list[str]]:
+        """``markers`` of an event: the attacks whose marker stands in what is handed on."""
+        attacks = self.environment.get("attacks") or []
+        if all(attack["marker"] is None for attack in attacks):
+            return {}
+        whole = "\0".join(texts)
+        found = [
+            injection_label(index)
+            for index, attack in enumerate(attacks)
+            if attack["marker"] is not None and attack["marker"].strip() in whole
+        ]
+        return {"markers": found} if found else {}
+
     def blocklist(self) -> list[str]:
         """Terms that the policy forbids."""
         return list((self.environment.get("faults") or {}).get("blocklist") or [])

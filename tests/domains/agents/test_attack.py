@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import pytest_evarness
 from tests.domains.agents import harness as h
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ def test_what_a_retrieval_adds_to_nothing_is_told_by_its_event() -> None:
 
 def test_a_turn_that_the_buffer_forgets_was_not_injected() -> None:
     def read(**config: Any) -> Any:
-        graph = h.chain(("conversation_buffer", config), ("context_assembler", {}))
+        graph = h.chain(("conversation_buffer", config), ("context_assembler", {}), ("output", {}))
         graph["edges"][0]["to_port"] = "memory"
         attacks = [{"kind": "a", "via": "memory", "marker": one * 40} for one in "xy"]
         return h.payload(h.run(graph, {"attacks": attacks}), "memory_read")
@@ -234,6 +235,97 @@ def test_a_turn_that_the_buffer_forgets_was_not_injected() -> None:
     assert "injected" not in read(token_cap=1)
 
 
+def test_a_marker_that_reaches_nobody_is_refused() -> None:
+    def faults(*edges: dict[str, str]) -> list[str]:
+        kinds = {"a": "input", "b": "conversation_buffer", "c": "context_assembler", "z": "output"}
+        graph = {
+            "id": "g",
+            "nodes": [{"id": name, "type": kind} for name, kind in kinds.items()],
+            "edges": [{"from": "a", "to": "z"}, *edges],
+        }
+        attacks = [{"kind": "a", "via": "memory", "marker": "x"}]
+        return h.case_faults(graph, {"attacks": attacks})
+
+    into = {"from": "b", "to": "c", "to_port": "memory"}
+    refused = [
+        (
+            "attacks.0.via: the marker would reach nobody: no edge leads from conversation_buffer"
+            " to anybody (got 'memory'; a model, a tool, a step, a guard, a memory, or the output)"
+        )
+    ]
+    assert faults() == refused
+    assert faults(into) == refused
+    # The twin: what is put into the context goes somewhere.
+    assert faults(into, {"from": "c", "to": "z"}) == []
+
+
+@pytest.mark.parametrize(
+    ("via", "arrivals"),
+    [
+        ("user_turn", ["input_received None injected"]),
+        (
+            "tool_result",
+            ["prompt_assembled n6 markers"],
+        ),
+        ("document", ["prompt_assembled n6 markers"]),
+        ("memory", ["prompt_assembled n6 markers"]),
+    ],
+)
+def test_who_shows_that_somebody_got_the_marker(via: str, arrivals: list[str]) -> None:
+    parsed, _ = h.parse_environment({"attacks": [{"kind": "a", "via": via, "marker": "x"}]})
+    (derived,) = h.domain().derive(h.graph_of(GRAPH), parsed)
+    body: Any = derived.body
+    second = body["precedes"]["second"]
+    found = second.get("any", [second])
+    assert [
+        f"{one['type']} {one.get('node_id')} {' '.join(one['where'])}" for one in found
+    ] == arrivals
+
+
+@pytest.mark.parametrize(
+    ("config", "template", "outcome"),
+    [
+        ({"min_score": 0.5}, "answer_with_context", "indeterminate"),
+        ({"min_score": 0}, "plain_qa", "indeterminate"),
+        ({"min_score": 0}, "answer_with_context", "pass"),
+    ],
+    ids=["the retriever drops it", "the prompt leaves it out", "it stands in the prompt"],
+)
+def test_a_marker_that_is_left_behind_says_nothing_of_the_attack(
+    config: dict[str, Any], template: str, outcome: str
+) -> None:
+    graph = copy.deepcopy(GRAPH)
+    graph["ir_version"] = 1
+    graph["nodes"][2]["config"] = config
+    graph["nodes"][5]["config"] = {"template": template}
+    rows = [{"id": "1", "text": "zz", "score_hint": 0}, {"id": "2", "text": "q", "score_hint": 1}]
+    result = pytest_evarness.run(
+        {
+            "evarness": 1,
+            "id": "s",
+            "subject": {"graph": graph},
+            "environment": {
+                "default_response": {"text": "fine"},
+                "tools": {"email.search": [{"result": rows}]},
+                "memory": [],
+                "attacks": [
+                    {
+                        "kind": "a",
+                        "via": "tool_result",
+                        "marker": MARKER,
+                        "expect": {"llm_error": False},
+                    }
+                ],
+            },
+        },
+        rerun="inline",
+    )
+    asked = [str(event.payload["text"]) for event in result.trace if event.type == "llm_request"]
+    assert [MARKER in text for text in asked] == [outcome == "pass"]
+    (finding,) = [one for one in result.findings if one.id == "attack-0-injected"]
+    assert finding.outcome.word == outcome
+
+
 @pytest.mark.parametrize(
     "attack",
     [
@@ -242,6 +334,7 @@ def test_a_turn_that_the_buffer_forgets_was_not_injected() -> None:
         {"kind": "a"},
         {"kind": "a", "via": "mail", "marker": "x"},
         {"kind": "a", "marker": ""},
+        {"kind": "a", "marker": " \n"},
         {"kind": "a", "severity": "huge", "marker": "x"},
         {"kind": "a", "expect": {"llm_error": "yes"}},
         {"kind": "a", "expect": {"blocked_before": True}},

@@ -204,7 +204,7 @@ class _Attack(Strict):
     kind: Absent[Annotated[str, Field(min_length=1)]] = None
     type: Absent[Annotated[str, Field(min_length=1)]] = None
     via: Literal["user_turn", "tool_result", "document", "memory"] = "user_turn"
-    marker: Absent[Annotated[str, Field(min_length=1)]] = None
+    marker: Absent[Annotated[str, Field(min_length=1, pattern=r"\S")]] = None
     severity: Literal["info", "minor", "major", "critical"] = "major"
     expect: Annotated[
         dict[str, Any],

@@ -12,6 +12,7 @@ from pytest_evarness.core.vocabulary import approximate_tokens
 from pytest_evarness.domains.agents.memory import target_of
 from pytest_evarness.domains.agents.node.declare import declare
 from pytest_evarness.domains.agents.node.memory import add_episode, add_fact, add_note
+from pytest_evarness.domains.agents.state import state_of
 from pytest_evarness.domains.agents.text import cut_to_tokens, text_of
 from pytest_evarness.domains.agents.words import sentences_of, telling_words
 from pytest_evarness.source.model import Absent, Strict, refuse
@@ -90,6 +91,7 @@ def _consolidator(
     }
     if config.target is not None:
         payload["target"] = config.target
+    payload |= state_of(context).markers_in([summary])
     context.emit("memory_consolidated", payload)
     if not summary:
         return []

@@ -152,7 +152,8 @@ def _prompt_template(inputs: _Inputs, config: _PromptTemplate, context: Context)
     layout = _LAYOUTS.get(config.template)
     prompt = lay_out(layout if layout is not None else config.template, sections)
     name = config.template if layout is not None else "custom"
-    context.emit("prompt_assembled", {"template": name, "tokens": approximate_tokens(prompt)})
+    payload: dict[str, Any] = {"template": name, "tokens": approximate_tokens(prompt)}
+    context.emit("prompt_assembled", payload | state_of(context).markers_in([prompt]))
     return {"prompt": prompt}
 
 

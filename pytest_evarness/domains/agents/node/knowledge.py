@@ -82,6 +82,7 @@ def _retriever(inputs: _Inputs, config: _Retriever, context: Context) -> list[di
     }
     if markers:
         payload["injected"] = list(markers)
+    payload |= state.markers_in(document["text"] for document in found)
     context.emit("retrieval_performed", payload)
     return found
 
@@ -279,6 +280,7 @@ def _context_assembler(
     lost = _cut_markers(documents, texts, context)
     if lost:
         payload["cut_markers"] = lost
+    payload |= state_of(context).markers_in(texts)
     context.emit("context_snapshot", payload)
     state_of(context).part(Sources).ids = ids
     return {"system": config.system, "memory": memory, "documents": kept, "question": question}

@@ -10,6 +10,7 @@ from pytest_evarness.domains.agents.vocabulary.shape import (
     FLAG,
     INJECTED,
     MAPPING,
+    MARKERS,
     TEXT,
     one_of,
     one_of_ours,
@@ -95,7 +96,7 @@ TYPES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "prompt_assembled": (
         "A prompt was laid out.",
-        payload({"template": one_of(*LAYOUTS, "custom"), "tokens": COUNT}),
+        payload({"template": one_of(*LAYOUTS, "custom"), "tokens": COUNT}, MARKERS),
     ),
     "llm_request": (
         "A model was asked.",
@@ -278,7 +279,7 @@ TYPES: dict[str, tuple[str, dict[str, Any]]] = {
                 "scores": {"type": "array", "items": {"type": "number"}},
                 "ids": {"type": "array", "items": TEXT},
             },
-            INJECTED,
+            {**INJECTED, **MARKERS},
         ),
     ),
     "context_snapshot": (
@@ -299,6 +300,7 @@ TYPES: dict[str, tuple[str, dict[str, Any]]] = {
                     "items": TEXT,
                     "description": "Attacks whose marker a document held and the context has not.",
                 },
+                **MARKERS,
             },
         ),
     ),

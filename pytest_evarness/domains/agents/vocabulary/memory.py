@@ -6,7 +6,14 @@ from typing import Any
 
 from pytest_evarness.core.vocabulary import DIGEST
 from pytest_evarness.domains.agents.memory import KINDS
-from pytest_evarness.domains.agents.vocabulary.shape import COUNT, INJECTED, TEXT, one_of, payload
+from pytest_evarness.domains.agents.vocabulary.shape import (
+    COUNT,
+    INJECTED,
+    MARKERS,
+    TEXT,
+    one_of,
+    payload,
+)
 
 __all__ = ["GOVERNANCE", "TYPES"]
 
@@ -78,7 +85,7 @@ TYPES: dict[str, tuple[str, dict[str, Any]]] = {
                 "out_tokens": COUNT,
                 "ratio": {"type": "number", "minimum": 0},
             },
-            {"target": TEXT},
+            {"target": TEXT, **MARKERS},
         ),
     ),
 }

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["COUNT", "FLAG", "INJECTED", "MAPPING", "TEXT", "one_of", "one_of_ours", "payload"]
+__all__ = [
+    "COUNT",
+    "FLAG",
+    "INJECTED",
+    "MAPPING",
+    "MARKERS",
+    "TEXT",
+    "one_of",
+    "one_of_ours",
+    "payload",
+]
 
 TEXT: dict[str, Any] = {"type": "string"}
 COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
@@ -32,6 +42,13 @@ def payload(required: dict[str, Any], optional: dict[str, Any] | None = None) ->
     }
 
 
+MARKERS: dict[str, Any] = {
+    "markers": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "Attacks whose marker stands in what the node hands on.",
+    }
+}
 INJECTED: dict[str, Any] = {
     "injected": {
         "type": "array",
