@@ -203,7 +203,9 @@ class Waiver(Strict):
     """A lint error of a domain that is accepted here."""
 
     rule: NonBlank = Field(description="The lint rule's code.")
-    reason: NonBlank = Field(description="Why it is accepted; shown, and listed as not proven.")
+    reason: Annotated[str, Field(pattern=r"\S")] = Field(
+        description="Why it is accepted; shown, and listed as not proven."
+    )
 
 
 class Subject(Strict):

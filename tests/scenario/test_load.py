@@ -607,6 +607,14 @@ def test_waive_names_a_node_and_a_rule_that_it_breaks(project: Any) -> None:
     assert 'subject.waive.n4.rule: waives nothing (got "r"' in project.refused(text % "n4")
 
 
+def test_a_waiver_gives_a_reason(project: Any) -> None:
+    text = 'evarness: 1\nsubject: {graph: graphs/send.json, waive: {n4: {rule: r, reason: "%s"}}}\n'
+    for blank in ("", " ", "\\t\\n"):
+        assert "subject.waive.n4.reason" in project.refused(text % blank)
+    # The twin: with a reason the next mistake is told.
+    assert "subject.waive.n4.reason" not in project.refused(text % " why ")
+
+
 def test_a_waived_lint_error_is_listed_with_its_reason(project: Any) -> None:
     graph = json.loads((project.root / "graphs/send.json").read_text())
     graph["edges"][1:3] = [{"from": "n2", "to": "n4"}, {"from": "n2", "to": "n3"}]
