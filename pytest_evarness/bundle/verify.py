@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_evarness.bundle import consistency, recomputation
 from pytest_evarness.bundle.applying import check_applying
+from pytest_evarness.bundle.compiled import check_compiled
 from pytest_evarness.bundle.defined import check_defined
 from pytest_evarness.bundle.ending import check_worlds
 from pytest_evarness.bundle.envelope import (
@@ -270,6 +271,7 @@ def _check_findings(
 ) -> tuple[str, str, None]:
     consistency.check_findings_shape(predicate)
     recomputation.check_verdict(predicate)
+    word.extend(check_compiled(predicate, registry))
     word.extend(check_written(predicate))
     word.extend(check_applying(predicate, registry))
     word.extend(check_defined(predicate, registry))

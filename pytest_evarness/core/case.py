@@ -25,9 +25,17 @@ if TYPE_CHECKING:
     from pytest_evarness.core.json import Json, JsonObject
     from pytest_evarness.core.registry import Registry
 
-__all__ = ["CASE_FORMAT", "Budget", "CompiledCase"]
+__all__ = ["CASE_FORMAT", "ENVIRONMENT_DEFAULTS", "Budget", "CompiledCase"]
 
 CASE_FORMAT = 1
+
+ENVIRONMENT_DEFAULTS: dict[str, Any] = {
+    "user_input": "Hello",
+    "clock": "2026-01-01T00:00:00Z",
+    "schedule": "canonical",
+    "params": {},
+}
+"""What stands in the environment of every case that does not set it."""
 
 _KEYS = frozenset(
     {

@@ -15,14 +15,14 @@ from pydantic import TypeAdapter
 from pytest_evarness.contract.applicability import facts_of
 from pytest_evarness.contract.row import override_rows
 from pytest_evarness.core import c1
-from pytest_evarness.core.case import Budget, CompiledCase
+from pytest_evarness.core.case import ENVIRONMENT_DEFAULTS, Budget, CompiledCase
 from pytest_evarness.core.interfaces import GraphShapingDomain
 from pytest_evarness.core.material import as_materials
 from pytest_evarness.errors import DeterminismError, Fault, GraphFault, InputError, InputErrors
 from pytest_evarness.scenario.approval import OPTION, Approval, parse_approval
 from pytest_evarness.scenario.case import Case
 from pytest_evarness.scenario.check import Checks, ParsedCheck, circles
-from pytest_evarness.scenario.environment import DEFAULTS, Environment
+from pytest_evarness.scenario.environment import Environment
 from pytest_evarness.scenario.forbidden import UNMATCHED, Rules
 from pytest_evarness.scenario.harness import Harness, Harnesses
 from pytest_evarness.scenario.identifier import check_invariant_id
@@ -559,7 +559,7 @@ class Compiler:
             self.wrong(current, fault.under("environment"))
         stand_ins = self.environment.stand_ins(given, parsed) if faults else {}
         parsed.pop("fixture", None)
-        for key, value in DEFAULTS.items():
+        for key, value in ENVIRONMENT_DEFAULTS.items():
             parsed.setdefault(key, value)
         return {**self._inlined(current, parsed), **stand_ins}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_evarness.core.interfaces import EnvironmentKey
 from pytest_evarness.errors import Fault
@@ -18,14 +18,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.json import Json
     from pytest_evarness.core.registry import Registry
 
-__all__ = ["CORE_KEYS", "DEFAULTS", "LATER", "Environment"]
-
-DEFAULTS: dict[str, Any] = {
-    "user_input": "Hello",
-    "clock": "2026-01-01T00:00:00Z",
-    "schedule": "canonical",
-    "params": {},
-}
+__all__ = ["CORE_KEYS", "LATER", "Environment"]
 
 LATER = (
     "default_judge_scores",

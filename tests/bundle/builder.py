@@ -22,7 +22,7 @@ from pytest_evarness.checks.gathering import judge_case
 from pytest_evarness.checks.judge import Judge
 from pytest_evarness.contract.applicability import BY_SCENARIO, INLINE
 from pytest_evarness.core import c1
-from pytest_evarness.core.case import CompiledCase
+from pytest_evarness.core.case import ENVIRONMENT_DEFAULTS, CompiledCase
 from pytest_evarness.core.execution import execute
 from pytest_evarness.core.graph import parse_graph
 from pytest_evarness.core.interfaces import Locations
@@ -119,7 +119,13 @@ def environment_of(spec: Spec) -> dict[str, Any]:
     given: dict[str, Any] = {"tools": ANSWERS}
     if spec.decision is not None:
         given["approvals"] = {"n3": {"decision": spec.decision, "approver": "alice"}}
-    environment: dict[str, Any] = {"user_input": spec.prompt, "params": dict(spec.params)}
+    environment: dict[str, Any] = {
+        **ENVIRONMENT_DEFAULTS,
+        "user_input": spec.prompt,
+        "params": dict(spec.params),
+        "seed": spec.graph.get("params", {}).get("seed", 42),
+        "provider": spec.graph.get("params", {}).get("provider", "sim:helpful-v1"),
+    }
     for key in domain.environment_keys():
         if key.name in given:
             value, faults = key.parse(given[key.name])
@@ -250,7 +256,28 @@ def scenario_of(spec: Spec) -> str:
     entries: dict[str, Any] = {"invariants": named} if named else {}
     if spec.threshold is not None:
         entries["scoring"] = {"pass_threshold": float(spec.threshold)}
-    return c1.text({"evarness": 1, "id": "send", "expect": dict(spec.expect), **entries})
+    if spec.policy is not None:
+        entries["policy"] = {"revision": spec.policy}
+    if spec.secrets:
+        entries["secrets"] = list(spec.secrets)
+    environment: dict[str, Any] = {
+        "fixture": "send.yaml",
+        "user_input": spec.prompt,
+        "params": dict(spec.params),
+        "tools": ANSWERS,
+    }
+    if spec.decision is not None:
+        environment["approvals"] = {"n3": {"decision": spec.decision, "approver": "alice"}}
+    return c1.text(
+        {
+            "evarness": 1,
+            "id": "send",
+            "subject": {"graph": spec.graph},
+            "environment": environment,
+            "expect": dict(spec.expect),
+            **entries,
+        }
+    )
 
 
 def facts_of(label: str, run: Run) -> RunFacts:
