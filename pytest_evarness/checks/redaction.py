@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_evarness.checks.found import bounded, bounded_text, found
@@ -142,7 +143,7 @@ class Redaction(OfTheRun):
         del gathered
         definition: Any = item.definition
         redactions = [one for one in facts.events if one["type"] == "redaction_applied"]
-        looked = (f"every text of {len(facts.events)} events",)
+        looked = (f"every text and number of {len(facts.events)} events",)
         if not redactions:
             outcome = Outcome.FAIL if definition["must_redact"] else Outcome.PASS
             absent = (f"no redaction_applied in 0..{len(facts.events) - 1}",)
@@ -193,12 +194,17 @@ def _data_of(
     doubts = []
     for event in redactions:
         payload: Any = event["payload"]
-        if "entered" not in payload:
+        if not payload.get("entered", ()) and not payload.get("unplaced"):
             doubts.append(f"event {event['seq']} does not tell what it redacted")
         elif payload.get("unplaced"):
             count = payload["unplaced"]
+            if not _is_whole(count):
+                raise _malformed(event["seq"])
             doubts.append(f"event {event['seq']} redacted {count} data that no event shows whole")
-        for entry in payload.get("entered", ()):
+        entries: Any = payload.get("entered", [])
+        if not isinstance(entries, list | tuple) or not all(map(_is_entry, entries)):
+            raise _malformed(event["seq"])
+        for entry in entries:
             value, place = _value_at(entry, by_seq, event["seq"])
             if value not in data:
                 where = (entry["kind"], entry["seq"], place, event["seq"])
@@ -208,6 +214,27 @@ def _data_of(
             Cause.EVALUATOR_ERROR, f"{len(data)} data were redacted, and {MAX_DATA} are looked for"
         )
     return list(data.values()), doubts
+
+
+def _malformed(seq: int) -> UnavailableError:
+    return UnavailableError(
+        Cause.MALFORMED_EVIDENCE, f"event {seq} does not tell what was redacted in its own form"
+    )
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_entry(entry: Any) -> bool:
+    """Whether something is ``{kind, seq, type, path, start, end}``."""
+    return (
+        isinstance(entry, Mapping)
+        and all(isinstance(entry.get(name), str) for name in ("kind", "type"))
+        and all(_is_whole(entry.get(name)) for name in ("seq", "start", "end"))
+        and isinstance(entry.get("path"), list | tuple)
+        and all(isinstance(step, str) or _is_whole(step) for step in entry["path"])
+    )
 
 
 def _sought(value: str) -> tuple[str, bool]:
@@ -281,11 +308,14 @@ def _leaks(
 
 
 def _texts(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Every text and whole number of a payload, keys included, with its place."""
+    """Every text and number of a payload, keys included, with its place."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, int) and not isinstance(value, bool):
         yield path, str(value)
+    elif isinstance(value, float):
+        # All its digits: an exponent would hide them.
+        yield path, format(Decimal(repr(value)), "f")
     elif isinstance(value, Mapping):
         for key in sorted(value):
             yield path, key

@@ -55,7 +55,7 @@ def test_what_stands_nowhere_behind_its_redaction_is_gone() -> None:
         " stands in no later event"
     )
     assert finding.witness.events == (0, 1)
-    assert finding.looked_at == ("every text of 4 events",)
+    assert finding.looked_at == ("every text and number of 4 events",)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +115,7 @@ def test_a_key_above_another_datum_is_not_repeated() -> None:
 @pytest.mark.parametrize(
     "event",
     [
+        redacted(),
         redacted(unplaced=1),
         ("redaction_applied", "n2", {"count": 1, "rules_hit": ["email"]}),
         redacted(entry(), unplaced=2),
@@ -148,11 +149,44 @@ def test_a_text_that_was_cut_may_hold_it_further_on() -> None:
         entry(path=[]),
         entry(end=99),
         entry(start=3, end=3),
+        entry(kind=None),
+        entry(seq="0"),
+        entry(seq=False),
+        entry(path="input"),
+        entry(path=[None]),
+        entry(start=None),
+        {"kind": "email"},
+        "input",
     ],
 )
 def test_a_place_that_leads_nowhere_is_malformed(wrong: dict[str, Any]) -> None:
     finding = judged(START, redacted(wrong), ASKED, FINISH)
     assert (finding.outcome.word, finding.causes) == ("indeterminate", (Cause.MALFORMED_EVIDENCE,))
+
+
+@pytest.mark.parametrize("more", [{"entered": 3}, {"entered": "input"}, {"unplaced": "one"}])
+def test_a_redaction_that_tells_in_another_form_is_malformed(more: dict[str, Any]) -> None:
+    finding = judged(START, redacted(**more), ASKED, FINISH)
+    assert (finding.outcome.word, finding.causes) == ("indeterminate", (Cause.MALFORMED_EVIDENCE,))
+
+
+@pytest.mark.parametrize(
+    ("datum", "number", "word"),
+    [
+        ("1234567.25", 1234567.25, "fail"),
+        ("1,234,567.25", 1234567.25, "fail"),
+        ("5551234567", 5551234567.0, "fail"),
+        ("12345678901234567890", 12345678901234567890.0, "pass"),
+        ("10000000000000000000000", 1e22, "fail"),
+        ("0.00000012345678", 1.2345678e-07, "fail"),
+        ("1234567.25", 1234567.5, "pass"),
+    ],
+)
+def test_a_datum_is_found_as_a_number_with_a_fraction(datum: str, number: float, word: str) -> None:
+    start = ("run_started", None, {"input": datum})
+    told = redacted(entry(kind="id", start=0, end=len(datum)))
+    later = ("tool_called", "n3", {"args": {"amount": number}})
+    assert judged(start, told, later, FINISH).outcome.word == word
 
 
 def test_a_run_without_a_redaction_shows_nothing() -> None:
