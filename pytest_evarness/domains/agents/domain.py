@@ -30,6 +30,7 @@ from pytest_evarness.domains.agents.flow import (
     tool_names,
 )
 from pytest_evarness.domains.agents.lint_approval import resting_on
+from pytest_evarness.domains.agents.lint_idle import policy_remarks
 from pytest_evarness.domains.agents.literal import literal_remarks
 from pytest_evarness.domains.agents.manifest import (
     aliases_of,
@@ -143,7 +144,8 @@ class AgentsDomain:
             lambda name: canonical(name, manifests),
             _tools_of(graph, manifests),
         )
-        return [*literal, *attack_remarks(environment)]
+        policies = policy_remarks(graph, environment)
+        return [*literal, *attack_remarks(environment), *policies]
 
     def start(self, context: Context) -> RunState:
         """Fresh state of one run."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_evarness.core.interfaces import LintFinding
 from pytest_evarness.domains.agents.flow import LOOP, tool_names
 from pytest_evarness.domains.agents.manifest import canonical, manifests_of
 from pytest_evarness.domains.agents.node.panel import JUDGE_PANEL, idle_keys
+from pytest_evarness.errors import Fault
 from pytest_evarness.source.quote import quoted
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.json import JsonObject
     from pytest_evarness.core.registry import Registry
 
-__all__ = ["IDLE_RULES"]
+__all__ = ["IDLE_RULES", "policy_remarks"]
 
 _OF_TOOLS = ("dedup_guard", "approve_side_effects", "timeout_ms", "require_evidence")
 """Keys of a loop that are about its tools."""
@@ -102,6 +103,22 @@ def _no_routes(graph: Graph, registry: Registry, overlays: JsonObject) -> list[L
         for node in graph.nodes.values()
         if node.type == "intent_router" and not node.config.get("rules")
     ]
+
+
+def policy_remarks(graph: Graph, environment: JsonObject) -> Iterator[Fault]:
+    """Gates of a policy that forbids nothing: neither the node has terms nor the scenario."""
+    faults: Any = environment.get("faults") or {}
+    if faults.get("blocklist"):
+        return
+    for node in graph.nodes.values():
+        if node.type == "policy_gate" and not node.config.get("deny"):
+            yield Fault(
+                ("faults",),
+                "the policy_gate forbids nothing, so it lets every text pass",
+                got=quoted(node.id),
+                fix="write 'deny' in the node, or 'faults.blocklist'",
+                code="policy_without_terms",
+            )
 
 
 IDLE_RULES = (

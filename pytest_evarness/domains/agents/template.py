@@ -83,11 +83,11 @@ def places(template: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
 
 
 def literal_words(template: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Words in braces that are no placeholders: the leaf's path, the first step of the word."""
+    """Words in braces that are no placeholders: the path of the leaf, and the word."""
     if isinstance(template, str):
         for found in _LITERAL.finditer(template):
             if not _PLACE.fullmatch(found.group()):
-                yield (), found.group(1)
+                yield (), found.group()[1:-1]
     elif isinstance(template, Mapping):
         for key, inner in template.items():
             if key != "statement":

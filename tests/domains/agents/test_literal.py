@@ -51,12 +51,50 @@ def test_other_braces_are_nobody_s_mistake(text: str) -> None:
     assert said({"args": {"to": text}}) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("{querry}", "{query}"),
+        ("{query.x}", "{query}"),
+        ("{arg.q}", "{args.q}"),
+        ("{args.}", "{args.PATH}"),
+        ("{args}", "{args.PATH}"),
+    ],
+)
+def test_what_is_nearly_a_placeholder_is_told(text: str, meant: str) -> None:
+    assert said({"args": {"to": text}}) == [
+        (
+            (
+                f"{text} is no placeholder and stays as it stands"
+                " ({query} and {args.PATH} are placeholders)"
+            ),
+            ("args", "to"),
+            f"write {meant}",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("layout", "told"),
+    [
+        ("{sytem} {question}", [("{sytem}", "write {system}")]),
+        ("{question} {history}", [("{history}", None)]),
+        ('{system}\n{question} {"a": 1} {}', []),
+        ("plain_qa", []),
+    ],
+)
+def test_what_a_layout_does_not_have_is_told(layout: str, told: list[Any]) -> None:
+    graph = h.chain(("input", {}), ("prompt_template", {"template": layout}), ("output", {}))
+    found = [one for one in h.remarks(graph) if one.code == "literal_placeholder"]
+    assert [(one.message.split(" ")[0], one.fix) for one in found] == told
+
+
 def test_words_are_found_in_every_leaf_but_statements() -> None:
     template = {"a": ["{x}", {"b": "{y.z} {args.x} {x[0]}"}], "statement": "{x}", "n": 1}
     assert list(literal_words(template)) == [
         (("a", 0), "x"),
-        (("a", 1, "b"), "y"),
-        (("a", 1, "b"), "x"),
+        (("a", 1, "b"), "y.z"),
+        (("a", 1, "b"), "x[0]"),
     ]
 
 

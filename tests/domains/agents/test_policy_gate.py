@@ -71,3 +71,20 @@ def test_the_terms_of_the_scenario_stand_behind_its_own() -> None:
 def test_what_is_refused_when_the_graph_is_read(config: dict[str, Any], fix: str | None) -> None:
     found = h.remarks(h.chain(("input", {}), ("policy_gate", config), ("output", {})))
     assert [one.fix for one in found if one.level == "error"] == [fix]
+
+
+@pytest.mark.parametrize(
+    ("config", "environment", "told"),
+    [
+        ({}, {}, [("faults",)]),
+        ({"deny": []}, {"faults": {"blocklist": []}}, [("faults",)]),
+        ({"deny": ["loan"]}, {}, []),
+        ({}, {"faults": {"blocklist": ["loan"]}}, []),
+    ],
+)
+def test_a_gate_that_forbids_nothing_is_remarked(
+    config: dict[str, Any], environment: dict[str, Any], told: list[Any]
+) -> None:
+    graph = h.graph_of(h.chain(("input", {}), ("policy_gate", config), ("output", {})))
+    found = h.domain().remarks(graph, h.parse_environment(environment)[0], h.overlays())
+    assert [one.path for one in found if one.code == "policy_without_terms"] == told

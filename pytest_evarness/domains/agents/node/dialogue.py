@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.interfaces import Context
     from pytest_evarness.errors import Fault
 
-__all__ = ["INPUT", "OUTPUT", "OUTPUT_PARSER", "PROMPT_TEMPLATE", "lay_out"]
+__all__ = ["INPUT", "OUTPUT", "OUTPUT_PARSER", "PROMPT_TEMPLATE", "SECTIONS", "lay_out"]
 
 _Inputs = Mapping[str, list[Any]]
 
@@ -116,7 +116,10 @@ _LAYOUTS = {
     ),
     "plain_qa": "{system}\n{question}",
 }
-_SECTION = re.compile(r"\{(system|memory|documents|question)\}")
+SECTIONS = ("system", "memory", "documents", "question")
+"""What a layout can hold, in braces."""
+
+_SECTION = re.compile(rf"\{{({'|'.join(SECTIONS)})\}}")
 
 
 class _PromptTemplate(Strict):
