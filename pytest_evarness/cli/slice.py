@@ -107,12 +107,13 @@ def _target(enclosed: Enclosed, word: str, registry: Registry) -> Target:
 
 
 def _refitted(enclosed: Enclosed, target: Target) -> tuple[Refitted | None, str | None]:
+    from pytest_evarness.bundle.lookup import texts_of
     from pytest_evarness.history.refit import CannotRunError, refit
 
     if enclosed.keyid is None:
         return None, _ASKS_KEY
     try:
-        return refit(target), None
+        return refit(target, texts_of(enclosed.statement["predicate"])), None
     except CannotRunError as error:
         return None, error.why
 
@@ -142,7 +143,7 @@ def _files(
 ) -> dict[str, str]:
     """Name to text; what is written gives the finding again, which is tried here."""
     from pytest_evarness.history.entry import corpus_text, trace_text
-    from pytest_evarness.history.refit import scenario_text
+    from pytest_evarness.history.refit import scenario_text, tools_text
 
     origin = (
         f"Cut from {target.judged.nodeid}, bundle sealed"
@@ -155,6 +156,8 @@ def _files(
     _check_corpus(files["corpus.yaml"], registry)
     if refitted is not None:
         files["scenario.yaml"] = scenario_text(refitted, origin=origin)
+        if refitted.tools:
+            files["tools.yaml"] = tools_text(refitted, origin=origin)
     return files
 
 
@@ -263,5 +266,6 @@ def _record(
         "finding": sliced.finding.as_record(),
         "entry": {"kind": kind_of(sliced), "name": entry_name(target), **entry_of(sliced)},
         "scenario": None if refitted is None else refitted.scenario,
+        "tools": None if refitted is None else list(refitted.tools),
         "why_no_scenario": why_not,
     }

@@ -2,7 +2,9 @@
 
 Nodes that the finding does not depend on go first, then single entries of the environment; after
 each the case is compiled, run and judged again, in this process and in a world of its own. Code of
-the user's own is never run, nor a service that is not made in this process.
+the user's own is never run, nor a service that is not made in this process. No file of the project
+is read: what they held goes with the case, so the scenario holds it itself, and the manifests of
+tools lie beside it.
 
 Source: docs/history.md, "slice".
 """
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_evarness.core.material import material_bytes
 from pytest_evarness.core.outcome import Outcome
 from pytest_evarness.errors import DeterminismError, InputError
 
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from pytest_evarness.history.slicing import Target
     from pytest_evarness.pipeline import Engine
 
-__all__ = ["MAX_RUNS", "CannotRunError", "Refitted", "refit", "scenario_text"]
+__all__ = ["MAX_RUNS", "CannotRunError", "Refitted", "refit", "scenario_text", "tools_text"]
 
 MAX_RUNS = 300
 """Runs in all steps together; then the scenario is given as it is."""
@@ -36,6 +39,8 @@ _NUMBERED = re.compile(r"\b(event|seq) \d+\b")
 _KEPT = ("evarness", "id")
 _DECLARABLE = ("completed", "blocked", "failed", "paused")
 _DEEPEST = 4
+_IF_FILLED = ("aliases", "name", "description", "intent", "effects", "sim")
+"""Keys of a manifest whose empty value is what is taken where they are not written."""
 
 
 class CannotRunError(Exception):
@@ -56,23 +61,28 @@ class Refitted:
 
     Attributes:
         scenario: As a file would hold it.
+        tools: Manifests that are not packaged, as a ``tools.yaml`` beside it lists them.
         nodes: How many nodes there were, and how many there are.
         runs: How often it was run.
         is_minimal: No single part can go; False where ``MAX_RUNS`` was used up before.
     """
 
     scenario: dict[str, Any]
+    tools: tuple[dict[str, Any], ...]
     nodes: tuple[int, int]
     runs: int
     is_minimal: bool
 
 
-def refit(target: Target) -> Refitted:
+def refit(target: Target, texts: Mapping[str, str]) -> Refitted:
     """Cut a case down.
 
+    Args:
+        texts: What the bundle encloses beside the cases, by digest.
+
     Raises:
-        CannotRunError: It runs code or services that are not made here, needs secrets or files, or
-            does not come out again as the bundle says.
+        CannotRunError: It runs code or services that are not made here, needs secrets, or does not
+            come out again as the bundle says.
     """
     from pytest_evarness.pipeline import Engine, Settings
 
@@ -80,15 +90,24 @@ def refit(target: Target) -> Refitted:
     with tempfile.TemporaryDirectory(prefix="evarness-slice-") as folder:
         settings = Settings(root=Path(folder), rerun="inline")
         with Engine(settings) as engine:
-            return _Refitting(target, engine).done()
+            return _Refitting(target, engine, texts).done()
+
+
+def tools_text(refitted: Refitted, *, origin: str) -> str:
+    """The manifests as a ``tools.yaml``."""
+    return _text({"tools": list(refitted.tools)}, origin)
 
 
 def scenario_text(refitted: Refitted, *, origin: str) -> str:
     """The scenario as a file."""
+    return _text(refitted.scenario, origin)
+
+
+def _text(value: Mapping[str, Any], origin: str) -> str:
     from pytest_evarness.history.entry import block
 
     remark = "".join(char if char.isprintable() else " " for char in origin)
-    lines = [f"# {remark}", *block(refitted.scenario, 0)]
+    lines = [f"# {remark}", *block(value, 0)]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -111,13 +130,16 @@ def _check_runnable(target: Target) -> None:
 
 
 class _Refitting:
-    def __init__(self, target: Target, engine: Engine) -> None:
+    def __init__(self, target: Target, engine: Engine, texts: Mapping[str, str]) -> None:
         self.target = target
         self.engine = engine
+        self.texts = texts
         self.runs = 0
         self.status = str(target.case.replica["status"])
         self.wanted = _likeness(target.finding, target.trace.events)
         self.scenario = self._whole()
+        self.tools = self._own_manifests()
+        self._put_beside(self.tools)
 
     def done(self) -> Refitted:
         graph = self.scenario["subject"]["graph"]
@@ -129,9 +151,9 @@ class _Refitting:
             raise CannotRunError(f"the scenario cannot be made from the bundle: {first}") from None
         if not same:
             raise CannotRunError("run again here, the case does not give this finding")
-        is_minimal = self._cut()
+        is_minimal = self._cut() and self._cut_manifests()
         after = len(self.scenario["subject"]["graph"]["nodes"])
-        return Refitted(self.scenario, (before, after), self.runs, is_minimal)
+        return Refitted(self.scenario, tuple(self.tools), (before, after), self.runs, is_minimal)
 
     def _whole(self) -> dict[str, Any]:
         """The case as it was merged, its graph inline, the contract its one invariant."""
@@ -148,7 +170,7 @@ class _Refitting:
         made["subject"] = {"graph": graph}
         if isinstance(merged.get("subject"), Mapping) and "waive" in merged["subject"]:
             made["subject"]["waive"] = merged["subject"]["waive"]
-        environment = dict(merged.get("environment") or {})
+        environment = self._without_files(merged.get("environment") or {})
         if environment:
             made["environment"] = environment
         if self.target.trace.closed and self.status in _DECLARABLE:
@@ -166,6 +188,78 @@ class _Refitting:
 
     def _id(self) -> str:
         return f"sliced-{self.target.judged.item.id}"[:100]
+
+    # -- what the case had from files
+
+    def _without_files(self, environment: Mapping[str, Any]) -> dict[str, Any]:
+        """The environment with what its files held in the place of their names."""
+        record = self.target.case.record
+        assert record is not None, "a finding was made of it"
+        inputs = record["inputs"]
+        ran = json.loads(inputs["compiled"])["environment"]
+        digest = inputs["materials"]
+        materials = {} if digest is None else json.loads(self.texts[digest])
+        # What a fixture holds was merged into the case.
+        made: dict[str, Any] = {
+            key: copy.deepcopy(value) for key, value in environment.items() if key != "fixture"
+        }
+        workspace = made.get("workspace")
+        if isinstance(workspace, dict) and "from" in workspace:
+            del workspace["from"]
+            workspace["files"] = _files(ran["workspace"]["files"], materials)
+        for name, config in (made.get("services") or {}).items():
+            if isinstance(config.get("init"), list):
+                config["init"] = _script(ran["services"][name]["init"], materials)
+        return made
+
+    def _own_manifests(self) -> list[dict[str, Any]]:
+        """The manifests in force that are not the packaged ones.
+
+        Raises:
+            CannotRunError: Another file of this kind was in force, too.
+        """
+        from pytest_evarness.core.interfaces import Locations
+
+        record = self.target.case.record
+        assert record is not None, "a finding was made of it"
+        had: Any = json.loads(self.texts[record["inputs"]["overlays"]])
+        packaged: dict[str, Any] = {}
+        nowhere = Locations(self.engine.settings.root, None, (), {})
+        for domain in self.engine.registry.domains.values():
+            packaged.update((one.name, one.value) for one in domain.load_overlays(nowhere))
+        for name in sorted((had.keys() | packaged.keys()) - {"tools"}):
+            if had.get(name) != packaged.get(name):
+                raise CannotRunError(f"the case reads a {name}.yaml that is not packaged")
+        known: Any = packaged.get("tools") or {}
+        return [
+            {
+                key: value
+                for key, value in manifest.items()
+                if value is not None and (value or key not in _IF_FILLED)
+            }
+            for tool, manifest in (had.get("tools") or {}).items()
+            if known.get(tool) != manifest
+        ]
+
+    def _put_beside(self, tools: Sequence[Mapping[str, Any]]) -> None:
+        path = self.engine.settings.root / "tools.yaml"
+        if tools:
+            path.write_text(_text({"tools": list(tools)}, "in force"), encoding="utf-8")
+        else:
+            path.unlink(missing_ok=True)
+
+    def _cut_manifests(self) -> bool:
+        """Whether no single manifest can go any more."""
+        for tool in list(self.tools):
+            if self.runs >= MAX_RUNS:
+                return False
+            less = [one for one in self.tools if one is not tool]
+            self._put_beside(less)
+            if self._take(self.scenario):
+                self.tools = less
+            else:
+                self._put_beside(self.tools)
+        return True
 
     # -- judging
 
@@ -283,6 +377,36 @@ class _Refitting:
                 if not environment:
                     del made["environment"]
                 yield made
+
+
+def _files(entries: Sequence[Mapping[str, Any]], materials: Mapping[str, Any]) -> dict[str, Any]:
+    """The files of a workspace as a scenario writes them.
+
+    Raises:
+        CannotRunError: One is a link, for which there is no word.
+    """
+    made: dict[str, Any] = {}
+    for entry in entries:
+        if entry["type"] == "symlink":
+            raise CannotRunError("the case copies a folder with links, which no scenario can write")
+        if entry["type"] == "file":
+            made[entry["path"]] = {**_content(materials[entry["sha256"]]), "mode": entry["mode"]}
+    return made
+
+
+def _script(init: Sequence[Any], materials: Mapping[str, Any]) -> str:
+    """Files of SQL as one text, in which a last statement without an end gets one."""
+    scripts = [
+        material_bytes(materials[one["sha256"]]).decode("utf-8") if isinstance(one, dict) else one
+        for one in init
+    ]
+    return "".join(
+        text if text.rstrip().endswith(";") else f"{text}\n;\n" for text in scripts if text.strip()
+    )
+
+
+def _content(material: Any) -> dict[str, str]:
+    return {"text": material} if isinstance(material, str) else dict(material)
 
 
 def _likeness(finding: Finding, events: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:

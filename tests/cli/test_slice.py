@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,7 @@ import yaml
 from pytest_evarness.bundle.key import load_private_key, make_key
 from pytest_evarness.bundle.seal import Settings
 from pytest_evarness.cli import main
-from pytest_evarness.history import slicing
+from pytest_evarness.history import refit, slicing
 from tests.bundle.builder import APPROVE, UNDECIDED, Spec, bundle_of, changed, statement_of
 from tests.scenarios.shipped import shipped
 
@@ -347,6 +348,135 @@ def test_code_that_a_bundle_names_is_never_run(command: Command) -> None:
     assert types(done) == ["input_received", "run_finished"]
     after = Path("ran").read_text(encoding="utf-8") if Path("ran").exists() else ""
     assert after == times
+
+
+# -- cases that read files of their project --------------------------------------------------------
+
+FILED: dict[str, str] = {
+    "evarness/tools.yaml": """
+tools:
+  - {id: kb.search, safety: {side_effects: read}}
+  - id: shop.book
+    safety: {side_effects: write}
+    effects:
+      - sql: {service: shop, statement: "INSERT INTO booked (what) VALUES (:w)", params: {w: "x"}}
+""",
+    "scenarios/fixtures/world.yaml": """
+user_input: Book it
+services: {shop: {type: sqlite, init: [one.sql, two.sql]}}
+workspace: {from: notes}
+""",
+    "scenarios/one.sql": "CREATE TABLE booked (what TEXT)",
+    "scenarios/two.sql": "INSERT INTO booked VALUES ('before'); -- the end",
+    "scenarios/notes/a.txt": "a",
+    "scenarios/filed.yaml": """
+evarness: 1
+id: filed
+subject:
+  graph:
+    ir_version: 1
+    id: filed
+    nodes:
+      - {id: ask, type: input}
+      - {id: look, type: tool, config: {tool: kb.search}}
+      - {id: gate, type: approval_gate, config: {prompt: "Book?"}}
+      - {id: book, type: tool, config: {tool: shop.book, approve_side_effects: true}}
+      - {id: say, type: output}
+    edges:
+      - {from: ask, to: look}
+      - {from: look, to: gate}
+      - {from: gate, to: book}
+      - {from: book, to: say}
+environment:
+  approvals: {gate: approve}
+  fixture: fixtures/world.yaml
+  tools:
+    kb.search: [{result: [{id: k, subject: s, text: t}]}]
+    shop.book: [{result: [{id: b, subject: s, text: Booked}]}]
+invariants:
+  never-booked:
+    description: d
+    gate: true
+    check: {type: trace, assert: {never: {type: db_write}}}
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def filed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Key and bundle of a case with a fixture, scripts, a folder and manifests; made once."""
+    folder = tmp_path_factory.mktemp("filed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("HOME", str(folder))
+        make_key(Path("k.pem"))
+        for name, text in FILED.items():
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            Path(name).write_text(text, encoding="utf-8")
+        words = ["scenarios/filed.yaml", "--key", "k.pem", "-o", "p.json", "--rerun", "inline"]
+        assert main(["prove", *words]) == 1
+        return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def test_what_a_case_read_from_files_stands_in_its_scenario(
+    command: Command, filed: dict[str, bytes]
+) -> None:
+    # None of the files is here: what they held comes from the bundle.
+    for name in ("p.json", "k.pem.pub"):
+        Path(name).write_bytes(filed[name])
+    words = ("default::never-booked", "--key", "k.pem.pub")
+    record = sliced(command, Path("p.json"), *words, "-o", "out").json
+    assert record["why_no_scenario"] is None
+    environment = record["scenario"]["environment"]
+    assert "CREATE TABLE booked" in environment["services"]["shop"]["init"]
+    assert not {"fixture", "workspace"} & environment.keys()
+    # The manifest of the tool that went is not needed any more.
+    listed = yaml.safe_load(Path("out/tools.yaml").read_text(encoding="utf-8"))["tools"]
+    assert listed == record["tools"]
+    assert [tool["id"] for tool in listed] == ["shop.book"]
+    again = command("prove", "out/scenario.yaml", "--unsigned", "--json", "-o", "again.json")
+    statement = json.loads(base64.b64decode(json.loads(Path("again.json").read_bytes())["payload"]))
+    findings = statement["predicate"]["cases"][0]["replicas"][0]["findings"]
+    assert again.code == 1
+    assert {one["id"]: one["outcome"] for one in findings}["sliced-never-booked"] == "fail"
+
+
+def test_without_the_manifests_the_case_is_another_one(
+    command: Command, filed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("p.json", "k.pem.pub"):
+        Path(name).write_bytes(filed[name])
+    monkeypatch.setattr(refit._Refitting, "_put_beside", lambda *_: None)
+    done = sliced(command, Path("p.json"), "default::never-booked", "--key", "k.pem.pub")
+    assert (done.code, done.json["scenario"], done.json["tools"]) == (0, None, None)
+    assert done.json["why_no_scenario"] == "run again here, the case does not give this finding"
+
+
+def test_another_file_beside_a_case_is_named(
+    command: Command, filed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("p.json", "k.pem.pub"):
+        Path(name).write_bytes(filed[name])
+    monkeypatch.setattr(refit, "json", SimpleNamespace(loads=_with_tiers))
+    done = command("slice", "p.json", "default::never-booked", "--key", "k.pem.pub")
+    assert "scenario: none, the case reads a tiers.yaml that is not packaged" in done.out
+
+
+def _with_tiers(text: str) -> Any:
+    value = json.loads(text)
+    if isinstance(value, dict) and {"tiers", "tools"} <= value.keys():
+        value["tiers"] = {}
+    return value
+
+
+def test_a_folder_is_written_as_its_files_and_a_link_cannot_be() -> None:
+    file = {"path": "a/b", "type": "file", "mode": "0755", "sha256": "sha256:1"}
+    folder = {"path": "a", "type": "directory", "mode": "0755"}
+    assert refit._files([folder, file], {"sha256:1": "x"}) == {"a/b": {"text": "x", "mode": "0755"}}
+    coded = refit._files([file], {"sha256:1": {"base64": "/w=="}})
+    assert coded == {"a/b": {"base64": "/w==", "mode": "0755"}}
+    with pytest.raises(refit.CannotRunError, match="a folder with links"):
+        refit._files([folder, {"path": "c", "type": "symlink", "target": "a"}], {})
 
 
 def test_a_folder_that_holds_something_is_not_written_to(command: Command, proved: Path) -> None:
