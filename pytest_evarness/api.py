@@ -133,6 +133,7 @@ class Result:
             root=settings.root,
             rerun=settings.rerun,
             strict_vacuity=settings.strict_vacuity,
+            mode=settings.mode,
             diagnose=settings.diagnose,
             key=None if key is None else Path(key),
             home=settings.home,

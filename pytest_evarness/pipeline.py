@@ -721,6 +721,7 @@ class Publisher:
         rerun: str = "mirror",
         events: str = "full",
         strict_vacuity: bool = False,
+        mode: str | None = None,
         diagnose: bool = False,
         min_scenarios: int = 0,
         min_coverage: str | None = None,
@@ -734,6 +735,7 @@ class Publisher:
         self.rerun = rerun
         self.events = events
         self.strict_vacuity = strict_vacuity
+        self.mode = mode
         self.min_scenarios = min_scenarios
         self.min_coverage = min_coverage
         self.diagnose = diagnose
@@ -793,6 +795,7 @@ class Publisher:
                 rerun=self.rerun,
                 events=self.events,
                 strict_vacuity=self.strict_vacuity,
+                mode=self.mode,
                 diagnose=self.diagnose,
                 min_scenarios=self.min_scenarios,
                 min_coverage=self.min_coverage,

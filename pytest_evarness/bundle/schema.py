@@ -277,6 +277,7 @@ SEAL = record(
                 "rerun": one_of("mirror", "inline"),
                 "events": one_of("full", "digest"),
                 "strict_vacuity": boolean,
+                "mode": nullable(one_of("release", "exploratory", "diagnostic")),
                 "diagnose": boolean,
                 "min_scenarios": whole,
                 "min_coverage": nullable(

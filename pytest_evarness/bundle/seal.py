@@ -110,6 +110,7 @@ class Settings:
         rerun: ``mirror`` or ``inline``.
         events: ``full`` or ``digest``.
         strict_vacuity: A vacuous pass counts as indeterminate.
+        mode: What overrode every scenario's mode; None for nothing.
         diagnose: Cases of mode ``diagnostic`` went on behind a block, for observation.
         min_scenarios: Scenario files that had to be found.
         min_coverage: The share of the harness, in percent, that had to be exercised, as written;
@@ -119,6 +120,7 @@ class Settings:
     rerun: str = "mirror"
     events: str = "full"
     strict_vacuity: bool = False
+    mode: str | None = None
     diagnose: bool = False
     min_scenarios: int = 0
     min_coverage: str | None = None
@@ -129,6 +131,7 @@ class Settings:
             "rerun": self.rerun,
             "events": self.events,
             "strict_vacuity": self.strict_vacuity,
+            "mode": self.mode,
             "diagnose": self.diagnose,
             "min_scenarios": self.min_scenarios,
             "min_coverage": self.min_coverage,

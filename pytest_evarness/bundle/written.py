@@ -7,7 +7,7 @@ it judges what is written, in ``defined``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -62,6 +62,8 @@ def check_written(predicate: Mapping[str, Any]) -> list[str]:
             if item["kind"] not in FIXED_KINDS and name not in written:
                 _refuse(nodeid, f"'{name}' is planned, and the scenario does not have it")
         _check_threshold(scenario, planned["threshold"], nodeid)
+        _check_mode(scenario, planned["mode"], predicate["seal"]["settings"]["mode"], nodeid)
+        _check_waived(scenario, planned["waived"], nodeid)
         is_written = "expect" in scenario
         if items["expect"]["written"] and not is_written:
             _refuse(nodeid, "'expect' is said to be written, and the scenario has none")
@@ -158,3 +160,29 @@ def _check_threshold(scenario: Mapping[str, Any], threshold: str | None, nodeid:
     own = None if threshold is None else float(Fraction(threshold))
     if (None if written is None else float(written)) != own:
         _refuse(nodeid, f"the threshold is {threshold}, and {shown(written)} is written")
+
+
+def _check_mode(
+    scenario: Mapping[str, Any], mode: str, overriding: str | None, nodeid: str
+) -> None:
+    """The mode is the written one, unless an option of the session stood over it."""
+    own = overriding or scenario.get("mode", "release")
+    if mode != own:
+        _refuse(nodeid, f"the mode is {mode}, and it would be {shown(own)}")
+
+
+def _check_waived(scenario: Mapping[str, Any], waived: Sequence[str], nodeid: str) -> None:
+    """What is waived is said, in the words of the scenario, and nothing else is."""
+    subject: Any = scenario.get("subject")
+    written: Any = subject.get("waive") if isinstance(subject, Mapping) else None
+    ends = {
+        (f"{node}: ", f"[{waiver['rule']}], accepted: {waiver['reason']}")
+        for node, waiver in (written or {}).items()
+    }
+    for text in waived:
+        if not any(text.startswith(begin) and text.endswith(end) for begin, end in ends):
+            _refuse(nodeid, f"{shown(text)} is waived, and the scenario does not waive it")
+    for begin, end in sorted(ends):
+        if not any(text.startswith(begin) and text.endswith(end) for text in waived):
+            problem = f"the scenario waives what node {begin[:-2]!r} breaks, and it is not listed"
+            _refuse(nodeid, problem)

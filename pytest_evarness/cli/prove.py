@@ -166,6 +166,7 @@ def _publisher(args: argparse.Namespace, settings: Settings, engine: Any) -> Any
         registry=engine.registry,
         root=settings.root,
         rerun=settings.rerun,
+        mode=settings.mode,
         diagnose=settings.diagnose,
         key=None if args.key is None else Path(args.key),
         unsigned=args.unsigned,

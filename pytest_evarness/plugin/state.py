@@ -571,6 +571,7 @@ class SessionState:
             rerun=options.setting(self.config, "rerun") or "mirror",
             events=options.setting(self.config, "bundle-events") or "full",
             strict_vacuity=bool(options.setting(self.config, "strict-vacuity")),
+            mode=options.setting(self.config, "mode") or None,
             diagnose=bool(options.setting(self.config, "diagnose")),
             # No plan holds so many, and every JSON reader has the number.
             min_coverage=(

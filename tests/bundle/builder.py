@@ -256,6 +256,9 @@ def scenario_of(spec: Spec) -> str:
     entries: dict[str, Any] = {"invariants": named} if named else {}
     if spec.threshold is not None:
         entries["scoring"] = {"pass_threshold": float(spec.threshold)}
+    waived: dict[str, Any] = {}
+    if spec.waived:
+        waived["waive"] = {"n4": {"rule": "unguarded", "reason": "a demo"}}
     if spec.policy is not None:
         entries["policy"] = {"revision": spec.policy}
     if spec.secrets:
@@ -272,7 +275,8 @@ def scenario_of(spec: Spec) -> str:
         {
             "evarness": 1,
             "id": "send",
-            "subject": {"graph": spec.graph},
+            "mode": spec.mode,
+            "subject": {"graph": spec.graph, **waived},
             "environment": environment,
             "expect": dict(spec.expect),
             **entries,

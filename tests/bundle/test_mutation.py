@@ -51,7 +51,7 @@ def statement() -> dict[str, Any]:
     bare = changed(APPROVE, contracts={}, params={})
     failing = changed(bare, case="failing", expect={"status": "blocked"})
     parted = changed(bare, case="parted", deselected={"expect": "-k"})
-    lonely = changed(bare, case="lonely", waived=("n4: unguarded (accepted)",))
+    lonely = changed(bare, case="lonely", waived=("n4: unguarded [unguarded], accepted: a demo",))
     checked = changed(bare, case="checked", checks={"held": "hello", "missed": "other"})
     blind = changed(bare, case="blind", checks={"unseen": "hello"}, file_text=None)
     ran = (APPROVE, UNDECIDED_BARE, changed(WEIGHED, contracts={}), failing, checked, blind)

@@ -62,7 +62,7 @@ def test_the_plan_would_differ_if_anything_that_is_judged_did() -> None:
         changed(APPROVE, contracts={}),
         changed(APPROVE, prompt="send the q4 report"),
         changed(APPROVE, policy="2026-12"),
-        changed(APPROVE, waived=("n4: unguarded",)),
+        changed(APPROVE, waived=("n4: unguarded [unguarded], accepted: a demo",)),
         changed(APPROVE, deselected={"expect": "-k"}),
         changed(APPROVE, mode="exploratory"),
     ):

@@ -91,6 +91,7 @@ def session(
                 "events": "full",
                 "strict_vacuity": False,
                 "min_scenarios": 0,
+                "mode": None,
                 "min_coverage": None,
             },
             **seal,

@@ -16,6 +16,7 @@ import pytest
 
 from pytest_evarness.bundle.consistency import is_point_of
 from pytest_evarness.bundle.key import SigningKey, make_key
+from pytest_evarness.bundle.seal import Settings
 from pytest_evarness.core import c1
 from pytest_evarness.core.outcome import Severity
 from pytest_evarness.core.plan import PlannedItem
@@ -42,6 +43,7 @@ class Forge:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, key: SigningKey) -> None:
         self._patch = monkeypatch
         self._key = key
+        self.settings = Settings()
 
     def items(self, change: ItemChange, *, only: str) -> Forge:
         made = builder.items_of
@@ -69,7 +71,7 @@ class Forge:
         return self
 
     def report(self, spec: Spec) -> Report:
-        statement = builder.statement_of(spec)
+        statement = builder.statement_of(spec, settings=self.settings)
         self.holds = statement["predicate"]["verdict"]["holds"]
         return builder.verified(builder.bundle_of(statement, self._key), self._key.public)
 
@@ -137,6 +139,46 @@ def test_that_a_case_is_a_matrix_point_is_on_word_where_it_matters(forge: Forge)
     assert report.result == "holds"
     (word,) = [text for text in report.taken_on_word if "matrix point" in text]
     assert word == f'{spec.nodeid}: that it is a matrix point of case "approve"'
+
+
+# -- mode and waivers ------------------------------------------------------------------------------
+
+
+def test_the_mode_is_the_written_one_or_the_sessions(forge: Forge) -> None:
+    forge.scenario(lambda text: text.update(mode="diagnostic"))
+    said = 'the mode is release, and it would be "diagnostic"'
+    assert forge.refusal(APPROVE).endswith(said)
+    assert forge.holds is True
+    forge.settings = Settings(mode="release")
+    assert forge.report(APPROVE).result == "holds"
+    forge.settings = Settings(mode="exploratory")
+    assert 'it would be "exploratory"' in forge.refusal(APPROVE)
+
+
+WAIVED = replace(APPROVE, waived=("n4: unguarded [unguarded], accepted: a demo",))
+
+
+def _waive(**fields: str) -> Callable[[Scenario], object]:
+    given = {"rule": "unguarded", "reason": "a demo", **fields}
+    return lambda text: text["subject"].update(waive={"n4": given})
+
+
+def test_what_is_waived_is_what_the_scenario_waives(forge: Forge) -> None:
+    assert forge.report(WAIVED).result == "holds"
+    forge.scenario(_waive())
+    said = "the scenario waives what node 'n4' breaks, and it is not listed"
+    assert forge.refusal(APPROVE).endswith(said)
+    assert forge.holds is True
+
+
+@pytest.mark.parametrize(
+    "change",
+    [_waive(rule="another"), _waive(reason="another"), lambda text: text["subject"].pop("waive")],
+)
+def test_what_is_not_waived_is_not_listed(
+    forge: Forge, change: Callable[[Scenario], object]
+) -> None:
+    assert "is waived, and the scenario does not waive it" in forge.scenario(change).refusal(WAIVED)
 
 
 # -- what the graph names --------------------------------------------------------------------------

@@ -488,3 +488,13 @@ def test_rows_that_take_too_long_to_ask_for_are_taken_on_the_signers_word(
     assert report.result == "holds"
     (word,) = [text for text in report.taken_on_word if "stored" in text]
     assert word.endswith("::stored: what it gathered: the sealed world does not tell")
+
+
+def test_a_mode_of_the_command_line_is_sealed(session: Session) -> None:
+    ran = session("--evarness-mode=exploratory", files={"scenarios/s.yaml": worldly()})
+    seal = ran.statement["predicate"]["seal"]
+    assert (seal["settings"]["mode"], seal["plan"][0]["mode"]) == ("exploratory", "exploratory")
+    assert signed(ran.statement, ran.root).result == "holds"
+    seal["settings"]["mode"] = None
+    sealed_anew(ran.statement)
+    assert 'the mode is exploratory, and it would be "release"' in refusal(ran.statement, ran.root)
