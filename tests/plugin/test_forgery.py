@@ -492,9 +492,10 @@ def test_rows_that_take_too_long_to_ask_for_are_taken_on_the_signers_word(
 
 def test_a_mode_of_the_command_line_is_sealed(session: Session) -> None:
     ran = session("--evarness-mode=exploratory", files={"scenarios/s.yaml": worldly()})
-    seal = ran.statement["predicate"]["seal"]
+    statement = ran.statement
+    seal = statement["predicate"]["seal"]
     assert (seal["settings"]["mode"], seal["plan"][0]["mode"]) == ("exploratory", "exploratory")
-    assert signed(ran.statement, ran.root).result == "holds"
+    assert signed(statement, ran.root).result == "holds"
     seal["settings"]["mode"] = None
-    sealed_anew(ran.statement)
-    assert 'the mode is exploratory, and it would be "release"' in refusal(ran.statement, ran.root)
+    sealed_anew(statement)
+    assert 'the mode is exploratory, and it would be "release"' in refusal(statement, ran.root)
