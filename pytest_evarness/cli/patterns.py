@@ -23,6 +23,8 @@ HELP = "list the harnesses that are there to be used, or show one of them"
 MAX_SHOWN = 200
 """Nodes, and edges, of one graph."""
 
+_PORTS = (("from_port", "out"), ("to_port", "in"))
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's words."""
@@ -148,7 +150,9 @@ def _node_line(node: dict[str, Any]) -> str:
 
 
 def _edge_line(edge: dict[str, Any]) -> str:
-    return f"{edge.get('from')} -> {edge.get('to')}"
+    line = f"{edge.get('from')} -> {edge.get('to')}"
+    ports = [f"{key}: {edge[key]}" for key, usual in _PORTS if edge.get(key, usual) != usual]
+    return f"{line} ({', '.join(ports)})" if ports else line
 
 
 def _text(pattern: Pattern, name: str) -> str | None:

@@ -29,6 +29,16 @@ def test_each_has_a_lesson(command: Command) -> None:
         assert command("patterns", name, "--json").json["lesson"] in done.out
 
 
+def test_an_edge_is_shown_with_the_ports_that_it_names(command: Command) -> None:
+    lines = command("patterns", "rag_with_citations").out.splitlines()
+    edges = command("patterns", "rag_with_citations", "--json").json["graph"]["edges"]
+    for edge in edges:
+        named = edge.get("to_port", "in") != "in"
+        ports = f" (to_port: {edge['to_port']})" if named else ""
+        assert f"  {edge['from']} -> {edge['to']}{ports}" in lines
+    assert {edge.get("to_port", "in") for edge in edges} >= {"in", "documents"}
+
+
 def test_an_unknown_name_is_refused(command: Command) -> None:
     done = command("patterns", "approval_gated_sent")
     assert (done.code, done.out) == (2, "")
