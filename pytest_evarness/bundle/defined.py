@@ -223,6 +223,9 @@ class _Case:
             if not item["gate"] or item["vacuous"] != vacuous:
                 place = f"{self.nodeid}::{derived.id}"
                 _refuse(place, f"must be a gate whose vacuous pass counts as {vacuous}")
+            if item["description"] != derived.description:
+                said = shown(item["description"])
+                _refuse(f"{self.nodeid}::{derived.id}", f"description is {said}, and another made")
 
     def _derived(self) -> Iterator[Any]:
         if self.graph is not None:

@@ -271,6 +271,33 @@ def test_dear_functions_and_long_values_do_not_outlast_the_clock(
     assert time.monotonic() - begin < 2
 
 
+@pytest.mark.parametrize(
+    ("row", "query"),
+    [
+        (["a" * 3000, "a%"], "SELECT a LIKE b AS n FROM t"),
+        (["a" * 3000, "a"], "SELECT instr(a, b) AS n FROM t"),
+        (["a" * 300, "a"], "SELECT trim(a, b) AS n FROM t"),
+        (["a" * 900, "a"], "SELECT a || a || a || a AS n FROM t"),
+        (["a" * 900, "a" * 101], "SELECT a LIKE b AS n FROM t"),
+    ],
+)
+def test_values_are_short_beside_dear_functions(row: list[Any], query: str) -> None:
+    assert "cannot be asked here" in asked_of([row], query)
+    # The twin: with a shorter value there is an answer, and it is not the one that was gathered.
+    short = [str(value)[: len(value) // 20] for value in row]
+    table = {"name": "t", "columns": ["a", "b"], "count": 1, "rows": [short]}
+    world = {"services": [{"name": "db", "type": "sqlite", "tables": [table]}]}
+    got = {"columns": ["n"], "rows": [], "is_cut": False}
+    try:
+        said = rows_problem(definition(query), got, world, services("CREATE TABLE t (a, b)"))
+    except UnavailableError as error:
+        said = error.reason  # an answer with "||" is none to be sure of
+    assert said in (
+        "the query gives 1 rows there, and others were gathered",
+        "the query writes numbers as text",
+    )
+
+
 def test_the_clock_is_looked_at_within_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin of the one above: the same questions are stopped by the clock alone."""
     ticks = itertools.count()

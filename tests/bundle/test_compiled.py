@@ -246,6 +246,12 @@ def _swapped(materials: dict[str, Any]) -> None:
         materials[digest] = "DROP TABLE t"
 
 
+def _swapped_but_scripts(materials: dict[str, Any]) -> None:
+    for digest, value in materials.items():
+        if not str(value).startswith("CREATE"):
+            materials[digest] = "another"
+
+
 def _more(materials: dict[str, Any]) -> None:
     materials[c1.sha256_text("x")] = "x"
 
@@ -263,6 +269,7 @@ CHANGES: list[tuple[Change, str]] = [
     (lambda made: _scenario(made, _other_script), "does not go with the case"),
     (lambda made: _scenario(made, _other_statement), ""),
     (lambda made: _materials(made, _swapped), ""),
+    (lambda made: _materials(made, _swapped_but_scripts), "digest"),
     (lambda made: _materials(made, _more), MATERIALS),
     (_unsubjected, "is no subject of the bundle"),
 ]

@@ -201,6 +201,18 @@ def test_a_bundle_without_events_says_which_checks_could_not_be_made(key: Signin
     assert any("events are not enclosed" in text for text in statement["predicate"]["not_proven"])
 
 
+def test_no_more_can_be_exercised_than_there_is(key: SigningKey) -> None:
+    statement = statement_of(APPROVE, REJECT, settings=Settings(events="digest"))
+    exercised = statement["predicate"]["exercised"]
+    exercised["done"] = exercised["total"]
+    report = verified(bundle_of(statement, key), key.public)
+    assert report.result == "holds"
+    assert any(text.startswith("exercised: ") for text in report.taken_on_word)
+    exercised["done"] += 1
+    step, detail = refused_by(verified(bundle_of(statement, key), key.public))
+    assert (step, detail) == ("not_proven", "exercised: more was exercised than there is")
+
+
 def test_a_session_of_nothing_but_broken_files_does_not_hold(key: SigningKey) -> None:
     statement = statement_of(broken=[("scenarios/x.yaml", "x.yaml:1:1: unknown key")])
     report = verified(bundle_of(statement, key), key.public)

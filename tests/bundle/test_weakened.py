@@ -237,6 +237,13 @@ def test_what_every_case_has_weighs_nothing(forge: Forge, name: str) -> None:
     assert f"an item of kind {name} has no weight" in forge.refusal(APPROVE)
 
 
+@pytest.mark.parametrize("name", ["short", "expect"])
+def test_only_a_contract_has_a_version(forge: Forge, name: str) -> None:
+    assert forge.report(SHORT).result == "holds"
+    forge.items(lambda item: replace(item, version=1), only=name)
+    assert "version: only a contract has a version" in forge.refusal(SHORT)
+
+
 def _draft(**more: Any) -> ItemChange:
     sealed = builder.definition_of("own", ENDS, owner="us", status="draft", title="own holds")
     fields: dict[str, Any] = {"gate": False, "decides": False, "informational": True, **more}
