@@ -175,6 +175,9 @@ def _check_waived(scenario: Mapping[str, Any], waived: Sequence[str], nodeid: st
     """What is waived is said, in the words of the scenario, and nothing else is."""
     subject: Any = scenario.get("subject")
     written: Any = subject.get("waive") if isinstance(subject, Mapping) else None
+    for node, waiver in (written or {}).items():
+        if not isinstance(waiver, Mapping) or not {"rule", "reason"} <= waiver.keys():
+            _refuse(nodeid, f"subject.waive: that of node {shown(node)} cannot be read")
     ends = {
         (f"{node}: ", f"[{waiver['rule']}], accepted: {waiver['reason']}")
         for node, waiver in (written or {}).items()

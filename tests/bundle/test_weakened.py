@@ -171,6 +171,12 @@ def test_what_is_waived_is_what_the_scenario_waives(forge: Forge) -> None:
     assert forge.holds is True
 
 
+@pytest.mark.parametrize("given", ["why", {"rule": "unguarded"}])
+def test_a_waiver_that_cannot_be_read_is_refused_as_that(forge: Forge, given: object) -> None:
+    forge.scenario(lambda text: text["subject"].update(waive={"n4": given}))
+    assert forge.refusal(WAIVED).endswith('subject.waive: that of node "n4" cannot be read')
+
+
 @pytest.mark.parametrize(
     "change",
     [_waive(rule="another"), _waive(reason="another"), lambda text: text["subject"].pop("waive")],
