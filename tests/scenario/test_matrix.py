@@ -182,25 +182,16 @@ _PRINT_IDS = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
+from pytest_evarness.contract.library import load_library
+from pytest_evarness.core.interfaces import Locations
 from pytest_evarness.core.registry import load_registry
 from pytest_evarness.scenario.collect import find_scenarios
 from pytest_evarness.scenario.load import LoadContext, load_scenario
 
-class NoLibrary:
-    def resolve(self, *args, **more):
-        raise AssertionError("no contract is named")
-
-    def pulled_in(self, facts, beside=()):
-        return []
-
-    def in_force(self, beside=()):
-        return ()
-
-    def meet(self, tools, aliases, tags=()):
-        pass
-
 root = Path(sys.argv[1])
-context = LoadContext(root=root, registry=load_registry(), library=NoLibrary())
+registry = load_registry()
+library = load_library(Locations(root, None, (), {}), [], registry)
+context = LoadContext(root=root, registry=registry, library=library)
 for path in find_scenarios(root / "scenarios"):
     for case in load_scenario(path, context=context):
         for item in case.items:
