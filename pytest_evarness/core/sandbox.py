@@ -177,6 +177,16 @@ class Guard:
             return False
         return str(caller.f_globals.get("__name__", "")).partition(".")[0] in _CLIENTS
 
+    def judge_control(self, frame: FrameType, call: str) -> None:
+        """Judge a call of what stands in the place of a built-in function, made in ``frame``.
+
+        Raises:
+            DeterminismError: It is refused.
+        """
+        caller, on_behalf = _caller(frame)
+        if not _is_let_pass(caller):
+            self._refuse("control of its process", on_behalf or call)
+
     def audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Judge an audit event of the guarded thread."""
         assert self._reachable is not None, "asked only where something may be reached"

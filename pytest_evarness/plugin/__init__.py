@@ -26,6 +26,9 @@ MARKERS = (
     "evarness_contract(id): judged by the contract of this id",
 )
 
+_open: list[pytest.Config] = []
+"""Sessions of this process that have not ended, the outer one first."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Offer ``--evarness-*`` and their ini twins."""
@@ -77,16 +80,23 @@ def pytest_cmdline_main(
     config: pytest.Config,
 ) -> Generator[None, int | pytest.ExitCode | None, int | pytest.ExitCode | None]:
     """Around everything: no hook of somebody's makes green what is red."""
+    _open.append(config)
+    code: int | pytest.ExitCode | None = pytest.ExitCode.TESTS_FAILED
     try:
-        code = yield
-    except SystemExit as ended:
-        # Of a hook that is called when all is over: pytest lets it pass, and its code counts.
-        given = ended.code if isinstance(ended.code, int) or ended.code is None else 1
-        code = options.final_code(config, given)
-        if code == given:
-            raise
+        try:
+            given = yield
+        except SystemExit as ended:
+            # Of a hook that is called when all is over: pytest lets it pass, and its code counts.
+            given = ended.code if isinstance(ended.code, int) or ended.code is None else 1
+            code = options.final_code(config, given)
+            if code == given:
+                raise
+        else:
+            code = options.final_code(config, given)
         return code
-    return options.final_code(config, code)
+    finally:
+        _open.pop()
+        options.end(config, code, is_inner=bool(_open))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -23,8 +23,10 @@ class EvarnessFixture(AbstractContextManager["EvarnessFixture"]):
     """Runs scenarios with the session's options; such runs never enter the session's bundle."""
 
     def __init__(self, config: pytest.Config) -> None:
+        from pytest_evarness.plugin.ending import watch
         from pytest_evarness.plugin.state import engine_settings
 
+        watch(config)
         self._root = config.rootpath
         self._runner = Runner(engine_settings(config))
 

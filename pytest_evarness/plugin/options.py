@@ -28,6 +28,7 @@ __all__ = [
     "count_found",
     "decisions_for_nothing",
     "diagnoses_nothing",
+    "end",
     "exports",
     "final_code",
     "is_another_way",
@@ -584,6 +585,13 @@ def final_code(
         f" {int(code or 0)}; it is {int(pytest.ExitCode.TESTS_FAILED)}\n"
     )
     return pytest.ExitCode.TESTS_FAILED
+
+
+def end(config: pytest.Config, code: int | pytest.ExitCode | None, *, is_inner: bool) -> None:
+    """The session ended with ``code``; where scenarios turned up, its process is given back."""
+    ending = sys.modules.get("pytest_evarness.plugin.ending")
+    if ending is not None:
+        ending.end(config, code, is_inner=is_inner)
 
 
 def _fail(session: pytest.Session, text: str) -> None:

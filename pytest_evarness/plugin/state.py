@@ -108,8 +108,10 @@ class SessionState:
         """The session's state, made when it is first asked for."""
         state = config.stash.get(KEY, None)
         if state is None:
+            from pytest_evarness.plugin.ending import watch
             from pytest_evarness.plugin.session import SessionHooks
 
+            watch(config)
             state = config.stash[KEY] = cls(config)
             config.pluginmanager.register(SessionHooks(state), "evarness-session")
         return state

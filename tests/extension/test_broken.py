@@ -203,3 +203,15 @@ def test_a_key_that_is_taken_is_told_and_stays_whose_it_was(site: Site) -> None:
         " (got it twice)"
     )
     assert ran.predicate["cases"][0]["inputs"]["seed"] == 7
+
+
+@pytest.mark.slow
+def test_one_that_ends_the_process_does_not_end_the_session_green(site: Site) -> None:
+    site.install_module("bad_end", "import os\n\n\n" + HEAD + "    os._exit(0)\n")
+    ran = site.session(files={"scenarios/a.yaml": echo()})
+    assert ran.code == 1
+    (line,) = lines_about(ran.text, "^evarness: the session was ended")
+    assert line == (
+        "evarness: the session was ended by os._exit(0) of bad_end.register (line 5): nothing after"
+        " this is judged, and the exit code is 1"
+    )
