@@ -128,7 +128,10 @@ def exercises_of(runs: Iterable[Ran], registry: Registry) -> list[Exercise]:
     by_graph: dict[str, list[Ran]] = {}
     for ran in runs:
         by_graph.setdefault(ran.graph, []).append(ran)
-    domains = [domain for _, domain in registry.domains.items()]
+    named = sorted(
+        registry.domains.items(), key=lambda pair: registry.is_foreign(registry.domains, pair[0])
+    )
+    domains = [domain for _, domain in named]
     found = []
     for text, ran_here in by_graph.items():
         graph, _ = parse_graph(json.loads(text), registry)
@@ -142,10 +145,16 @@ def _exercise(graph: Graph, runs: Sequence[Ran], domains: Sequence[Domain]) -> E
     edges = {f"{edge.source} -> {edge.target}": edge for edge in graph.edges}
     made.declared = {NODES: set(graph.nodes), EDGES: set(edges)}
     made.met = {NODES: set(), EDGES: set()}
-    for text in dict.fromkeys(ran.compiled for ran in runs):
-        environment = json.loads(text)["environment"]
-        for domain in domains:
-            _add(made, domain, made.declared, lambda one: one.coverage(graph, environment))  # noqa: B023
+    # Whose kind of part it is, by the place among the domains: ours come before a stranger's.
+    owners = dict.fromkeys(made.declared, -1)
+    texts = dict.fromkeys(ran.compiled for ran in runs)
+    environments = [json.loads(text)["environment"] for text in texts]
+    for place, domain in enumerate(domains):
+        for environment in environments:
+            told = _told(made, domain, lambda one: one.coverage(graph, environment))  # noqa: B023
+            own = _own(made, domain, told, owners, place)
+            owners.update(dict.fromkeys(own, place))
+            _add(own, made.declared)
     for ran in runs:
         emitted = (json.loads(text) for text in ran.events or ())
         # What an observation met behind a block was met by nobody who could act.
@@ -158,22 +167,41 @@ def _exercise(graph: Graph, runs: Sequence[Ran], domains: Sequence[Domain]) -> E
             for name, edge in edges.items()
             if edge.source in finished and edge.target in started
         }
-        for domain in domains:
-            _add(made, domain, made.met, lambda one: one.exercised(graph, events))  # noqa: B023
+        for place, domain in enumerate(domains):
+            told = _told(made, domain, lambda one: one.exercised(graph, events))  # noqa: B023
+            _add(_own(made, domain, told, owners, place), made.met)
     for domain in domains:
         made.counted |= getattr(domain, "counted", frozenset())
     return made
 
 
-def _add(made: Exercise, domain: Domain, into: dict[str, set[str]], ask: Any) -> None:
-    """Add what a domain says; one that breaks says nothing, and that is told."""
+def _told(made: Exercise, domain: Domain, ask: Any) -> Mapping[str, set[str]]:
+    """Names by kind, as a domain tells them; one that breaks says nothing, and that is told."""
     if domain.name in made.untold:
-        return
+        return {}
     try:
-        told = {str(kind): {str(name) for name in names} for kind, names in ask(domain).items()}
+        return {str(kind): {str(name) for name in names} for kind, names in ask(domain).items()}
     except BaseException as error:  # noqa: BLE001 - a stranger's domain costs nobody a bundle
         pass_on(error)
         made.untold[domain.name] = type(error).__name__
-        return
+        return {}
+
+
+def _own(
+    made: Exercise,
+    domain: Domain,
+    told: Mapping[str, set[str]],
+    owners: Mapping[str, int],
+    place: int,
+) -> Mapping[str, set[str]]:
+    """The same, unless it speaks of an earlier domain's kinds, which it may not call exercised."""
+    foreign = sorted(kind for kind in told if owners.get(kind, place) < place)
+    if not foreign:
+        return told
+    made.untold[domain.name] = f"it speaks of what is not its own: {', '.join(foreign)}"
+    return {}
+
+
+def _add(told: Mapping[str, set[str]], into: dict[str, set[str]]) -> None:
     for kind, names in told.items():
         into.setdefault(kind, set()).update(names)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.extension.installing import lines_about
-from tests.plugin.scenarios import echo, graph
+from tests.plugin.scenarios import echo, gated, graph
 
 if TYPE_CHECKING:
     from tests.extension.installing import Site
@@ -190,6 +190,49 @@ def test_a_domain_that_cannot_tell_what_was_exercised_costs_no_bundle(site: Site
     assert "cannot be told, at least 10 % needed: domain clumsy (LookupError)" in ran.text
     assert ran.holds is None
     assert site.verify(ran).result == "pending"
+
+
+CLAIMS = """
+from pytest_evarness.core.domain import PlainDomain
+
+
+class Claiming(PlainDomain):
+    name = "aclaim"  # sorted before ours
+    counted = frozenset({"claims"})
+
+    def coverage(self, graph, environment):
+        return {"claims": ["one", "two"]}
+
+    def exercised(self, graph, events):
+        return {"claims": {"one", "two"}, %s}
+
+
+def register(registry):
+    registry.domains.register("aclaim", Claiming())
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "done"),
+    [
+        ("", 0, 17),
+        ("'approval branches': {'n3:reject', 'n3:pending'}", 1, 15),
+        ("'nodes': ()", 1, 15),
+    ],
+)
+def test_a_domain_calls_nothing_exercised_that_is_not_its_own(
+    site: Site, more: str, code: int, done: int
+) -> None:
+    site.install_module("aclaim", CLAIMS % more)
+    scenario = gated()
+    scenario["cases"] = {"approve": {}}
+    files = {"scenarios/a.yaml": scenario}
+    ran = site.session("--evarness-min-coverage=70", files=files, mirror=False)
+    assert ran.code == code, ran.text
+    assert ran.predicate["exercised"] == {"done": done, "total": 19, "told": not code}
+    kind = more.split("'")[1] if more else ""
+    told = f"needed: domain aclaim (it speaks of what is not its own: {kind})"
+    assert (told in ran.text) == bool(more)
 
 
 def test_a_key_that_is_taken_is_told_and_stays_whose_it_was(site: Site) -> None:
