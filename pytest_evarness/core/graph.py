@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_evarness.core import c1
+from pytest_evarness.core.deadline import Deadline, OutOfTimeError
 from pytest_evarness.core.interfaces import LintFinding
 from pytest_evarness.core.json import kind_of, shown
 from pytest_evarness.core.registry import nearest
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "IR_VERSION",
+    "RULE_SECONDS",
     "Edge",
     "Graph",
     "GraphParams",
@@ -40,6 +42,9 @@ __all__ = [
 ]
 
 IR_VERSION = 1
+
+RULE_SECONDS = 10.0
+"""How long a plug-in's lint rule may look at one graph."""
 
 _MIGRATIONS: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = MappingProxyType({})
 """Version n to the step that makes version n + 1 of it; empty as long as 1 is the only version."""
@@ -523,12 +528,21 @@ def _ruled(
     name: str, rule: LintRule, graph: Graph, registry: Registry, overlays: JsonObject
 ) -> list[LintFinding]:
     """What a rule finds; a stranger's rule that breaks is told, and breaks nothing else."""
+    if not registry.is_foreign(registry.lint_rules, name):
+        return list(rule(graph, registry, overlays))
+    late = _broken_rule(name, f"it did not come back within {RULE_SECONDS:g} s")
+    if name in registry.late_rules:
+        return [late]
     try:
-        found: list[object] = list(rule(graph, registry, overlays))
-    except BaseException as error:
+        with Deadline(RULE_SECONDS) as deadline:
+            deadline.may_interrupt = True
+            found: list[object] = list(rule(graph, registry, overlays))
+            deadline.may_interrupt = False
+    except OutOfTimeError:
+        registry.late_rules.add(name)
+        return [late]
+    except BaseException as error:  # noqa: BLE001 - a stranger's rule breaks nothing else
         pass_on(error)
-        if not registry.is_foreign(registry.lint_rules, name):
-            raise
         return [_broken_rule(name, type(error).__name__)]
     own = [one for one in found if isinstance(one, LintFinding)]
     if len(own) == len(found):

@@ -65,6 +65,7 @@ class Registry:
         modules: The module that each of them begins in, by plug-in.
         later_node_types: Names of node types that a domain offers in a later version, so that a
             graph which has one is refused with that word rather than with a name that looks near.
+        late_rules: Lint rules that once took too long; they are not asked about another graph.
     """
 
     def __init__(self) -> None:
@@ -85,6 +86,7 @@ class Registry:
         self.versions: dict[str, str] = {}
         self.modules: dict[str, str] = {}
         self.later_node_types: set[str] = set()
+        self.late_rules: set[str] = set()
         self._extensions: dict[str, Table[Any]] = {}
         self._make_world: WorldMaker | None = None
 

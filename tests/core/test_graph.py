@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_evarness.core import c1
+from pytest_evarness.core import graph as graph_module
 from pytest_evarness.core.graph import Graph, lint, migrate, order, parse_graph
 from pytest_evarness.core.interfaces import LintFinding
 from pytest_evarness.errors import Fault, InputError
@@ -459,3 +460,35 @@ def test_many_edges_to_nodes_that_are_not_there_are_told_in_linear_time() -> Non
     assert len(many) == 199
     assert sum(one.fix is not None for one in many) < 60
     assert calls_of(lambda: found(800)) < 3 * calls_of(lambda: found(400))
+
+
+def test_a_strangers_rule_that_does_not_come_back_is_told_and_not_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    registry, asked = kernel_registry(), []
+
+    def forever(graph: Any, registry: Any, overlays: Any) -> list[LintFinding]:
+        asked.append(graph.id)
+        while True:
+            pass
+
+    registry.load("slow", lambda: lambda own: own.lint_rule("slow.rule")(forever))
+    monkeypatch.setattr(graph_module, "RULE_SECONDS", 0.1)
+    graph = graph_of(row("t_step"), registry)
+    told = "lint rule 'slow.rule' could not look (it did not come back within 0.1 s)"
+    for _ in range(2):
+        assert [
+            found.message for found in lint(graph, registry) if found.code == "broken_rule"
+        ] == [told]
+    assert asked == [graph.id]
+    # The twin: one that comes back is asked about each graph.
+    quick: list[str] = []
+
+    def at_once(graph: Any, registry: Any, overlays: Any) -> list[LintFinding]:
+        quick.append(graph.id)
+        return []
+
+    registry.load("quick", lambda: lambda own: own.lint_rule("quick.rule")(at_once))
+    for _ in range(2):
+        lint(graph, registry)
+    assert quick == [graph.id] * 2

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_evarness.core.graph import RULE_SECONDS
 from pytest_evarness.core.registry import LOAD_SECONDS, Registry
 
 if TYPE_CHECKING:
@@ -84,3 +85,4 @@ def test_the_message_that_the_page_shows_is_the_one() -> None:
 
 def test_the_limit_that_the_page_names_is_the_one() -> None:
     assert f"within {LOAD_SECONDS:g} seconds" in PAGE
+    assert f"does not come back within {RULE_SECONDS:g} seconds; then" in PAGE
