@@ -155,7 +155,7 @@ def _fault(root: Any, value: object, detail: ErrorDetails) -> Fault:
         return Fault(
             path[:-1],
             _missing(quoted(name)),
-            rule=f"keys here: {one_of(_keys(holder))}",
+            rule=f"keys here: {_keys_in(got)}",
             code="missing_key",
         )
     if kind_of_error == "ours":
@@ -326,6 +326,12 @@ def _locate(
         elif isinstance(part, str):
             annotation = _tagged(annotation, part) or annotation
     return tuple(path), holder
+
+
+def _keys_in(value: object) -> str:
+    """The keys that were written."""
+    keys = value if isinstance(value, Mapping) else ()
+    return one_of(quoted(str(key), 60)[1:-1] for key in keys) or "none"
 
 
 def _keys(model: type[BaseModel] | None) -> list[str]:

@@ -35,6 +35,10 @@ class Whole(Strict):
     named: dict[str, int] = Field(default_factory=dict)
 
 
+class Row(Strict):
+    name: str
+
+
 def texts(value: object) -> list[tuple[tuple[str | int, ...], str, str | None]]:
     model, faults = parse_model(Whole, value)
     assert (model is None) == bool(faults)
@@ -153,3 +157,24 @@ def test_a_plain_optional_type_would_have_let_null_pass() -> None:
         note: str | None = None
 
     assert parse_model(Plain, {"note": None})[1] == []
+
+
+@pytest.mark.parametrize(
+    ("written", "there"),
+    [
+        ({}, "type"),
+        ({"service": "db", "equals": 1}, "type, service, equals"),
+        ({"service": "db", "od\nd": 1}, "type, service, od\\nd"),
+    ],
+)
+def test_a_missing_key_is_told_with_the_keys_that_are_there(
+    written: dict[str, Any], there: str
+) -> None:
+    found = texts({"invariants": [{"type": "sql", **written}]})
+    problem = f"required key 'query' is missing (keys here: {there})"
+    assert problem in [text for _, text, _ in found]
+
+
+def test_where_no_key_is_there_that_is_said() -> None:
+    _, (fault,) = parse_model(Row, {})
+    assert fault.text == "required key 'name' is missing (keys here: none)"
