@@ -107,7 +107,7 @@ import time
 
 
 def set_order(inputs, config, context):
-    context.emit("custom.note", {"order": ",".join({"alpha", "beta", "gamma", "delta", "eps"})})
+    context.emit("custom.note", {"order": ",".join({f"w{n}" for n in range(30)})})
     return {"out": "done"}
 
 
