@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from pytest_evarness.core.json import Json, JsonObject
     from pytest_evarness.core.registry import Registry
     from pytest_evarness.core.runlog import RunLog
+    from pytest_evarness.core.table import Table
 
 __all__ = [
     "CUSTOM_TRAIT",
@@ -361,10 +362,13 @@ class _Engine:
         is_custom = CUSTOM_TRAIT in node_type.traits
         if is_custom and self.observed is not None:
             raise NodeBlocked(NOT_RUN_BEHIND)
-        context = _Context(self, node.id, is_custom=is_custom)
+        plugin = _plugin_of(self.registry, self.registry.node_types, node.type)
+        context = _Context(self, node.id, is_custom=is_custom, plugin=plugin)
         result: Any
         try:
             config = self._own_config(node)
+            if plugin is not None:
+                inputs = copy.deepcopy(inputs)
             if is_custom:
                 result = self._run_guarded(node_type, inputs, config, context)
             else:
@@ -618,7 +622,9 @@ class _Engine:
     def state(self, name: str) -> Any:
         if name not in self._states:
             domain = self.registry.domains.resolve(name)
-            self._states[name] = domain.start(_Context(self, None, is_custom=False))
+            plugin = _plugin_of(self.registry, self.registry.domains, name)
+            context = _Context(self, None, is_custom=False, plugin=plugin)
+            self._states[name] = domain.start(context)
         return self._states[name]
 
     @property
@@ -644,15 +650,21 @@ class _Context:
 
     A user's own node (``is_custom``) gets copies of everything that other nodes read too, no state
     of a domain, and only its own kind of events. A domain's state gets a context without a node: it
-    speaks for whichever node runs.
+    speaks for whichever node runs. What comes from a stranger's ``plugin`` gets copies as well, and
+    no other state than that of the plug-in's own domains: grants and manifests decide what is
+    allowed, and are not a stranger's to write.
     """
 
-    __slots__ = ("_copies", "_engine", "_is_custom", "_node_id")
+    __slots__ = ("_copies", "_engine", "_gets_copies", "_is_custom", "_node_id", "_plugin")
 
-    def __init__(self, engine: _Engine, node_id: str | None, *, is_custom: bool) -> None:
+    def __init__(
+        self, engine: _Engine, node_id: str | None, *, is_custom: bool, plugin: str | None
+    ) -> None:
         self._engine = engine
         self._node_id = node_id
         self._is_custom = is_custom
+        self._plugin = plugin
+        self._gets_copies = is_custom or plugin is not None
         self._copies: dict[str, Any] = {}
 
     @property
@@ -678,14 +690,14 @@ class _Context:
 
     @property
     def environment(self) -> JsonObject:
-        if not self._is_custom:
+        if not self._gets_copies:
             return self._engine.own_environment()
         environment = self._copy("environment", lambda: c1.cloned(self._engine.case.environment))
         return cast("JsonObject", environment)
 
     @property
     def overlays(self) -> JsonObject:
-        if not self._is_custom:
+        if not self._gets_copies:
             return self._engine.own_overlays()
         overlays = self._copy("overlays", lambda: c1.thaw(self._engine.case.overlays_text))
         return cast("JsonObject", overlays)
@@ -696,7 +708,7 @@ class _Context:
 
     @property
     def graph(self) -> Graph:
-        if not self._is_custom:
+        if not self._gets_copies:
             return self._engine.graph
         return cast("Graph", self._copy("graph", self._read_graph))
 
@@ -765,6 +777,12 @@ class _Context:
     def state(self, domain: str) -> Any:
         if self._is_custom:
             raise ValueError(f"a custom node has no state of a domain (asked for '{domain}')")
+        registry = self._engine.registry
+        owner = registry.domains.source_of(domain) if domain in registry.domains else self._plugin
+        if self._plugin is not None and owner != self._plugin:
+            raise ValueError(
+                f"plug-in '{self._plugin}' has no state of another's domain (asked for '{domain}')"
+            )
         return self._engine.state(domain)
 
     def set_output(self, text: str) -> None:
@@ -814,6 +832,10 @@ class _Context:
         """
         registry = self._engine.registry
         node_type = registry.node_types.resolve(self._engine.graph.nodes[self.node_id].type)
+        owner = registry.node_types.source_of(node_type.name)
+        if self._plugin is not None and owner != self._plugin:
+            # A domain that was asked for something while another's node runs.
+            raise ValueError(f"{name}: plug-in '{self._plugin}' does not speak for another's node")
         if registry.is_foreign(registry.node_types, node_type.name) and name not in node_type.emits:
             known = ", ".join(sorted(node_type.emits)) or "none"
             raise ValueError(f"{name}: '{node_type.name}' does not list it (emits: {known})")
@@ -863,6 +885,11 @@ class _Emitted(Sequence[TraceEvent]):
 
 
 # -- small parts ---------------------------------------------------------------------------------
+
+
+def _plugin_of(registry: Registry, table: Table[Any], name: str) -> str | None:
+    """The stranger's plug-in that a part came from; None for ours."""
+    return table.source_of(name) if registry.is_foreign(table, name) else None
 
 
 def _called(

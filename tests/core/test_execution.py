@@ -753,6 +753,98 @@ def test_a_custom_node_reaches_neither_the_state_of_a_domain_nor_what_others_rea
     assert seen == [{}, {}, {"in": [{"k": 1}]}]
 
 
+def strange(run: Any, *, start: Any = None) -> tuple[Registry, dict[str, Any], list[Any]]:
+    """A graph with a stranger's node of a domain of its own before one of ours."""
+    registry, _ = scripted()
+    seen: list[Any] = []
+
+    def look(inputs: Any, config: Any, context: Context) -> Mapping[str, Any]:
+        seen.extend([dict(context.environment), dict(context.overlays), inputs["in"][0]])
+        seen.append(list(context.state("scripted")))
+        return {"out": 1}
+
+    class Own(Scripted):
+        name = "own"
+
+        def start(self, context: Context) -> Any:
+            if start is not None:
+                start(context)
+            return super().start(context)
+
+    def register(registry: Registry) -> None:
+        registry.domains.register("own", Own())
+        steps.add_type(registry, "strange", run)
+
+    steps.add_type(registry, "look", look)
+    registry.load("stranger", lambda: register)
+    assert registry.broken == []
+    document = row(("t_step", {"value": {"k": 1}}), ("look", {}))
+    document["nodes"].append({"id": "n05", "type": "strange"})
+    document["edges"].append({"from": "n0", "to": "n05"})
+    return registry, document, seen
+
+
+UNSPOILT = [{"asked": []}, {"tools": {"pay": {"safety": "high"}}}, {"k": 1}, ["first", "second"]]
+
+
+def run_strange(made: tuple[Registry, dict[str, Any], list[Any]]) -> Any:
+    registry, document, _ = made
+    overlays = {"tools": {"pay": {"safety": "high"}}}
+    return run_of(document, registry, environment={"asked": []}, overlays=overlays)
+
+
+def test_a_strangers_node_reaches_nothing_that_decides_of_others() -> None:
+    def spoil(inputs: Any, config: Any, context: Context) -> Mapping[str, Any]:
+        environment: Any = context.environment
+        overlays: Any = context.overlays
+        environment["asked"].append("spoilt")
+        overlays["tools"]["pay"]["safety"] = "none"
+        context.graph.nodes["n1"].config["value"] = "spoilt"  # type: ignore[index]
+        inputs["in"][0]["k"] = "spoilt"
+        context.state("own").pop()
+        with pytest.raises(
+            ValueError, match=r"^plug-in 'stranger' has no state of another's domain"
+        ):
+            context.state("scripted")
+        return {"out": 1}
+
+    made = strange(spoil)
+    assert run_strange(made).status == "completed"
+    assert made[2] == UNSPOILT
+
+
+def test_neither_does_its_domain_when_it_starts() -> None:
+    kept: list[Any] = []
+
+    def start(context: Context) -> None:
+        overlays: Any = context.overlays
+        overlays["tools"]["pay"]["safety"] = "none"
+        with pytest.raises(ValueError, match=r"^plug-in 'stranger' has no state of another's"):
+            context.state("scripted")
+        kept.append(context)
+
+    def own(inputs: Any, config: Any, context: Context) -> Mapping[str, Any]:
+        context.state("own")
+        kept[0].emit("custom.mine", {})
+        return {"out": 1}
+
+    made = strange(own, start=start)
+    registry, document, seen = made
+
+    def speak(inputs: Any, config: Any, context: Context) -> Mapping[str, Any]:
+        with pytest.raises(ValueError, match=r"plug-in 'stranger' does not speak for another's"):
+            kept[0].emit("asked", {"answer": "yes"})
+        return {"out": 1}
+
+    steps.add_type(registry, "speak", speak)
+    document["nodes"].append({"id": "n2", "type": "speak"})
+    document["edges"].append({"from": "n05", "to": "n2"})
+    run = run_strange(made)
+    assert run.status == "completed", run.error
+    assert seen == UNSPOILT
+    assert only(run, "custom.mine").node_id == "n05"
+
+
 def test_the_seeded_generator_repeats_and_differs_by_seed() -> None:
     def draw(inputs: Any, config: Any, context: Context) -> Mapping[str, Any]:
         context.emit("custom.drawn", {"value": context.random.random()})
